@@ -1,0 +1,1 @@
+//! The Lua scripts of Lockyard.
