@@ -1,0 +1,156 @@
+//! The one door to the workspace's tools: `cargo xtask check`, `test`, `demo`, `bench`.
+//!
+//! Each command is a few lines that call the real tool and pass on its exit code.
+//! Standard output belongs to that tool; whatever is said here goes to standard error.
+
+#![expect(
+    clippy::print_stderr,
+    reason = "a command-line tool talks to its user there"
+)]
+
+mod cargo;
+mod check;
+mod server;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser};
+
+use crate::cargo::{cargo, run};
+
+/// Runs the tools of the Lockyard workspace
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask")]
+enum Xtask {
+    /// Checks formatting, lints, documentation and the headers of the Lua scripts
+    Check,
+    /// Runs all tests; installs a server where there is none and apt-get can
+    Test {
+        #[command(flatten)]
+        server: Server,
+        #[command(flatten)]
+        rest: Rest,
+    },
+    /// Shows what the lock is for, on a server of its own
+    #[command(disable_help_flag = true)]
+    Demo {
+        #[command(flatten)]
+        server: Server,
+        #[command(flatten)]
+        rest: Rest,
+    },
+    /// Runs the benchmarks that need no server
+    Bench {
+        #[command(flatten)]
+        rest: Rest,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Server {
+    /// The redis-server or valkey-server to use, named before all other arguments
+    /// [default: $LOCKYARD_SERVER, or the first in PATH]
+    #[arg(long, value_name = "PATH")]
+    server: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct Rest {
+    /// Arguments for the tool that is called
+    #[arg(value_name = "ARGS", allow_hyphen_values = true)]
+    args: Vec<OsString>,
+    /// What follows a `--` that comes first, which clap would swallow otherwise.
+    #[arg(last = true, hide = true)]
+    after_dashes: Vec<OsString>,
+}
+
+impl Rest {
+    /// Returns the arguments as they were typed.
+    fn into_args(self) -> Vec<OsString> {
+        let mut args = self.args;
+        if !self.after_dashes.is_empty() {
+            args.push("--".into());
+            args.extend(self.after_dashes);
+        }
+        args
+    }
+}
+
+fn main() -> ExitCode {
+    let outcome = match Xtask::parse() {
+        Xtask::Check => check::check(),
+        Xtask::Test { server, rest } => test(server, rest),
+        Xtask::Demo { server, rest } => demo(server, rest),
+        Xtask::Bench { rest } => bench(rest),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+/// Without `-p` among the arguments, cargo tests the whole workspace: its root is virtual.
+fn test(server: Server, rest: Rest) -> io::Result<ExitCode> {
+    let server = server::ensure(server.server)?;
+    run(cargo(&["test", "--all-features"])
+        .args(rest.into_args())
+        .env(server::VARIABLE, server))
+}
+
+fn demo(server: Server, rest: Rest) -> io::Result<ExitCode> {
+    let server = server::ensure(server.server)?;
+    run(cargo(&[
+        "run",
+        "--release",
+        "--package",
+        "lockyard-cli",
+        "--",
+        "demo",
+    ])
+    .args(rest.into_args())
+    .env(server::VARIABLE, server))
+}
+
+fn bench(rest: Rest) -> io::Result<ExitCode> {
+    run(cargo(&["bench", "--package", "lockyard-bench"]).args(rest.into_args()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Parser, Xtask};
+
+    #[test]
+    fn arguments_reach_the_tool_as_typed() {
+        check("test", None, "");
+        check("test --server s", Some("s"), "");
+        check("test -- --nocapture", None, "-- --nocapture");
+        check(
+            "test --server s -- --nocapture",
+            Some("s"),
+            "-- --nocapture",
+        );
+        check(
+            "test --server s -p a name -- -q",
+            Some("s"),
+            "-p a name -- -q",
+        );
+        check("test --lib -- --server s", None, "--lib -- --server s");
+    }
+
+    fn check(typed: &str, server: Option<&str>, passed_on: &str) {
+        let words = ["cargo xtask"].into_iter().chain(typed.split(' '));
+        let Xtask::Test {
+            server: named,
+            rest,
+        } = Xtask::parse_from(words)
+        else {
+            panic!("not the command test: {typed}");
+        };
+        assert_eq!(named.server, server.map(Into::into), "{typed}");
+        let passed_on: Vec<_> = passed_on.split_whitespace().collect();
+        assert_eq!(rest.into_args(), passed_on, "{typed}");
+    }
+}
