@@ -11,7 +11,7 @@
 //!    is no moment at which a server runs unwatched, and the server is our own child.
 
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -97,19 +97,33 @@ impl Process {
     }
 
     /// Stops the process; returns when it stands still.
-    pub(crate) fn pause(&self) -> Result<(), Error> {
-        let pid = Pid::from_child(&self.child);
-        // The signal is under way when `kill` returns, so the stop itself is waited for.
-        kill_process(pid, Signal::STOP)
-            .and_then(|()| waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED))
-            .map(|_| ())
-            .map_err(|errno| Error::io("cannot pause the server")(errno.into()))
+    pub(crate) fn pause(&mut self) -> Result<(), Error> {
+        let pid = self.signal(Signal::STOP)?;
+        // The signal is only under way, so the stop itself is waited for; and the news of it is
+        // left in place, for whoever pauses twice.
+        let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(pid), stopped)
+            .map_err(|errno| Error::io("cannot pause the server")(errno.into()))?;
+        Ok(())
     }
 
     /// Lets the process go on.
-    pub(crate) fn resume(&self) -> Result<(), Error> {
-        kill_process(Pid::from_child(&self.child), Signal::CONT)
-            .map_err(|errno| Error::io("cannot resume the server")(errno.into()))
+    pub(crate) fn resume(&mut self) -> Result<(), Error> {
+        self.signal(Signal::CONT)?;
+        Ok(())
+    }
+
+    fn signal(&mut self, signal: Signal) -> Result<Pid, Error> {
+        let failed = Error::io("cannot signal the server");
+        // The id of a process that has ended could belong to someone else.
+        if self.exited().is_some() {
+            return Err(failed(io::ErrorKind::NotFound.into()));
+        }
+        let pid = Pid::from_child(&self.child);
+        match kill_process(pid, signal) {
+            Ok(()) => Ok(pid),
+            Err(errno) => Err(failed(errno.into())),
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! A private server that ends with the test.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
+use parking_lot::{Mutex, MutexGuard};
 use redis::{Connection, FromRedisValue, Value, from_redis_value};
 use tempfile::TempDir;
 
@@ -56,6 +56,19 @@ impl Server {
     }
 
     /// Sets up a server that is not plain.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use lockyard_testkit::Server;
+    ///
+    /// let server = Server::builder()
+    ///     .acl("user clerk on >secret ~orders:* resetchannels +@read")
+    ///     .config("maxmemory", "2mb")
+    ///     .start()?;
+    /// let url = server.url_for("clerk", "secret");
+    /// # Ok::<(), lockyard_testkit::Error>(())
+    /// ```
     pub fn builder() -> ServerBuilder {
         ServerBuilder::default()
     }
@@ -87,7 +100,7 @@ impl Server {
     /// It is `redis://127.0.0.1:<port>` or `redis+unix://<path>`.
     #[must_use]
     pub fn url(&self) -> String {
-        let password = self.builder.password.as_deref();
+        let password = self.password();
         self.address
             .url(password.map(|password| ("default", password)))
     }
@@ -146,7 +159,7 @@ impl Server {
     }
 
     fn send(&self, words: &[&[u8]]) -> Result<Value, Error> {
-        let mut admin = self.admin();
+        let mut admin = self.admin.lock();
         let mut connection = match admin.take() {
             Some(connection) => connection,
             None => self.connect()?,
@@ -169,14 +182,12 @@ impl Server {
         self.builder.configured(directive)
     }
 
-    pub(crate) fn process(&self) -> MutexGuard<'_, Process> {
-        // A panicking test leaves the process as it was.
-        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn password(&self) -> Option<&str> {
+        self.builder.password.as_deref()
     }
 
-    fn admin(&self) -> MutexGuard<'_, Option<Connection>> {
-        // The connection is taken out while it is in use, so what is left is sound.
-        self.admin.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn process(&self) -> MutexGuard<'_, Process> {
+        self.process.lock()
     }
 
     /// Kills the process and starts another with the same files and address.
@@ -188,7 +199,7 @@ impl Server {
         *process = Process::spawn(&self.binary, self.folder.path())?;
         let (connection, _) = wait_ready(&mut process, &self.address)?;
         drop(process);
-        *self.admin() = Some(connection);
+        *self.admin.lock() = Some(connection);
         self.wait_in_service()
     }
 
