@@ -71,6 +71,7 @@ mod binary;
 mod builder;
 mod connection;
 mod copies;
+mod disturb;
 mod error;
 mod eventually;
 mod faults;

@@ -51,7 +51,7 @@ impl Process {
         let errors = output
             .try_clone()
             .map_err(Error::io("cannot open the server's log"))?;
-        let mut child = Command::new("sh")
+        let mut child = Command::new("/bin/sh")
             .args(["-c", LAUNCH, "sh"])
             .args([folder, binary])
             .arg(folder.join("server.conf"))

@@ -60,6 +60,7 @@ fn a_paused_server_is_silent_and_then_answers() {
 fn a_paused_server_ends_with_its_value() {
     let server = Server::start().unwrap();
     server.pause().unwrap();
+    server.pause().unwrap();
     let pid = server.pid();
     drop(server);
     assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());

@@ -1,4 +1,6 @@
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::panic;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -38,6 +40,8 @@ fn a_plain_server_answers_at_its_url() {
     let version: Vec<&str> = server.version().split('.').collect();
     assert!(version[0].parse::<u32>().unwrap() >= 7, "{version:?}");
     assert!(lives(server.pid()));
+    let info: String = server.query(&["INFO", "server"]).unwrap();
+    assert_eq!(server.is_valkey(), info.contains("server_name:valkey"));
     let save: Vec<String> = server.query(&["CONFIG", "GET", "save"]).unwrap();
     assert_eq!(save, ["save", ""]);
 }
@@ -178,6 +182,46 @@ fn a_missing_program_is_reported() {
     ] {
         assert!(advice.contains(part));
     }
+}
+
+#[test]
+fn another_port_is_tried_if_one_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("server");
+    let real = std::env::var("LOCKYARD_SERVER").unwrap_or("redis-server".to_owned());
+    let script = format!(
+        "#!/bin/sh
+        [ -e {0} ] && exec {real} \"$@\"
+        touch {0}
+        echo bind: Address already in use
+        exit 1",
+        folder.path().join("tried").display(),
+    );
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let server = Server::builder().binary(program).start().unwrap();
+    assert_eq!(ping(&server.url()).unwrap(), "PONG");
+}
+
+/// Runs a test that starts a server in a process with another environment.
+fn complaint(variable: &str, value: &str) -> String {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "server::holds_a_server", "--nocapture"])
+        .env(HOLDER, "1")
+        .env_remove("LOCKYARD_SERVER")
+        .env(variable, value)
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn the_program_is_found_by_the_environment() {
+    let text = complaint("LOCKYARD_SERVER", "/nowhere/server");
+    assert!(text.contains("/nowhere/server"), "{text}");
+    let text = complaint("PATH", "/nowhere");
+    assert!(text.contains("NoServer"), "{text}");
 }
 
 #[test]
