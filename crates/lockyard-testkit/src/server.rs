@@ -21,7 +21,9 @@ const START_DEADLINE: Duration = Duration::from_secs(15);
 ///
 /// It listens on a free port of 127.0.0.1 (or a unix socket), keeps nothing on disk, and ends
 /// with this value: at once when it is dropped, also by a panic, and soon after the test's process
-/// if that is killed. All methods take `&self` and block; they may be called from async tests too.
+/// if that is killed. So it may also stand in a `static`, to be shared by many tests.
+///
+/// All methods take `&self` and block for a moment; they may be called from async tests too.
 ///
 /// # Examples
 ///

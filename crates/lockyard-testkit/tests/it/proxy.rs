@@ -66,13 +66,16 @@ fn a_delay_is_constant_and_does_not_slow_down_the_flow() {
         assert_eq!(client.line(), "+PONG");
     }
     let took = start.elapsed();
-    let expected = Duration::from_millis(195)..Duration::from_millis(600);
+    // One after the other they would take two seconds.
+    let expected = Duration::from_millis(195)..Duration::from_millis(1900);
     assert!(expected.contains(&took), "{took:?}");
     proxy.delay(Direction::Both, Duration::ZERO);
-    let start = Instant::now();
-    client.send("PING");
-    client.line();
-    assert!(start.elapsed() < Duration::from_millis(60));
+    eventually(SOON, || {
+        let start = Instant::now();
+        client.send("PING");
+        client.line();
+        start.elapsed() < Duration::from_millis(60)
+    });
 }
 
 #[test]

@@ -56,7 +56,8 @@ fn a_server_starts_quickly() {
         took
     });
     let quickest = quickest.min().unwrap();
-    assert!(quickest < Duration::from_millis(200), "{quickest:?}");
+    // Usually 10 to 20 ms; much is left for a busy machine.
+    assert!(quickest < Duration::from_secs(1), "{quickest:?}");
 }
 
 #[test]
