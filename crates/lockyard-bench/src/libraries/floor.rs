@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fred::bytes_utils::Str;
 use fred::clients::Client;
 use fred::interfaces::{ClientLike, EventInterface, LuaInterface, PubsubInterface};
-use fred::types::config::{Config, ReconnectPolicy, TcpConfig};
+use fred::types::config::{Config, ReconnectPolicy};
 use fred::types::{Builder, Key, RespVersion, Value};
 
 use super::{Library, Lock};
@@ -193,14 +193,9 @@ impl Lock for FloorLock<WaitingFloor> {
 async fn connect(address: &str) -> Result<Client> {
     let mut config = Config::from_url(&format!("redis://{address}"))?;
     config.version = RespVersion::RESP3;
+    config.fail_fast = true;
     let client = Builder::from_config(config)
-        .with_connection_config(|connection| {
-            connection.max_command_attempts = 1;
-            connection.tcp = TcpConfig {
-                nodelay: Some(true),
-                ..TcpConfig::default()
-            };
-        })
+        .with_connection_config(|connection| connection.max_command_attempts = 1)
         .set_policy(ReconnectPolicy::new_exponential(0, 10, 1_000, 2))
         .build()?;
     client.init().await?;
