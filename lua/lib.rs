@@ -1,1 +1,18 @@
-//! The Lua scripts of Lockyard.
+//! The Lua scripts of Lockyard, one folder a family, as they stand on disk and run on the server.
+//!
+//! You want the crate `lockyard`; this one only carries the text from the repository into Rust.
+//! Each file is complete, so an error's line number is the line in the editor, and its header tells keys, arguments,
+//! replies and cost.
+//! A block between `-- shared: <thing>` and `-- end` is a copy of `shared/<thing>.lua`; the tests compare them.
+
+/// The scripts of `Lock`.
+pub mod lock {
+    /// Acquires a lock, re-enters it, or joins its queue.
+    pub const ACQUIRE: &str = include_str!("lock/acquire.lua");
+    /// Renews holds, and looks for those who wait.
+    pub const RENEW: &str = include_str!("lock/renew.lua");
+    /// Releases holds and queue places, and grants what that frees.
+    pub const RELEASE: &str = include_str!("lock/release.lua");
+    /// Tells who holds a lock and who waits for it.
+    pub const INSPECT: &str = include_str!("lock/inspect.lua");
+}

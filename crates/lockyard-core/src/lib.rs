@@ -1,1 +1,45 @@
-//! lockyard-core.
+//! What every primitive of Lockyard stands on.
+//!
+//! You want the crate `lockyard`; this one is for writing primitives.
+//! It has the connections, the watchdog, owners, leases, waiting and errors, and knows no Lua.
+
+mod acquire;
+mod backend;
+mod backoff;
+mod cell;
+mod core;
+mod error;
+mod fred_backend;
+mod fred_inbox;
+mod hold;
+mod id;
+mod inbox;
+mod lease;
+mod name;
+mod options;
+mod owner;
+mod releases;
+mod renewal;
+mod reply;
+mod runtime;
+mod script;
+mod state;
+mod sync;
+mod watchdog;
+
+pub use crate::cell::{FencingToken, HoldState};
+pub use crate::error::{Error, ServerError, ServerErrorKind};
+pub use crate::lease::Lease;
+pub use crate::options::{ClientOptions, Waiting};
+pub use crate::owner::Owner;
+
+/// For the crates of primitives and backends; not part of the public interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::acquire::{Wait, acquire};
+    pub use crate::backend::{Arg, Backend, BoxFuture, Call, Event, Fault, Lane, Moment, Reply};
+    pub use crate::hold::Hold;
+    pub use crate::id::{Spec, Terms};
+    pub use crate::runtime::Runtime;
+    pub use crate::script::{Family, Script};
+}

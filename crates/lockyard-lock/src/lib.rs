@@ -1,1 +1,11 @@
-//! lockyard-lock.
+//! Lockyard's reentrant lock.
+//!
+//! You want the crate `lockyard`, whose documentation begins at the beginning.
+
+mod guard;
+mod info;
+mod lock;
+
+pub use crate::guard::LockGuard;
+pub use crate::info::{HolderInfo, LockInfo, WaiterInfo};
+pub use crate::lock::Lock;

@@ -1,0 +1,24 @@
+//! Exponential back-off with jitter, for spinning and for a server that cannot be reached.
+
+use std::time::Duration;
+
+use crate::backend::Moment;
+use crate::core::Core;
+
+pub(crate) struct Backoff {
+    next: Duration,
+    longest: Duration,
+}
+
+impl Backoff {
+    pub(crate) fn new(shortest: Duration, longest: Duration) -> Self {
+        Self { next: shortest, longest }
+    }
+
+    /// Sleeps longer each time, but never beyond `until`.
+    pub(crate) async fn sleep(&mut self, core: &Core, until: Moment) {
+        let delay = self.next.mul_f64(0.5 + core.fraction() / 2.0);
+        self.next = (self.next * 2).min(self.longest);
+        core.sleep_until(core.now().after(delay).min(until)).await;
+    }
+}

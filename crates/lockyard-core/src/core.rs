@@ -1,0 +1,182 @@
+//! What handles, guards and the watchdog of one client share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+use bytes::Bytes;
+use fred::error::ErrorKind;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use crate::backend::{Arg, Backend, Call, Fault, Lane, Moment, Reply};
+use crate::error::{Error, ServerErrorKind};
+use crate::options::{ClientOptions, Waiting};
+use crate::script::Script;
+use crate::state::State;
+use crate::sync::Sync;
+
+/// A client's parts behind its handles.
+pub(crate) struct Core {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) uuid: Uuid,
+    /// The client's name in hold ids and in its inbox's channel.
+    pub(crate) client: String,
+    pub(crate) prefix: String,
+    /// What every client's inbox begins with.
+    pub(crate) inbox: Bytes,
+    pub(crate) options: ClientOptions,
+    numbers: AtomicU64,
+    state: Mutex<State>,
+    /// Wakes the watchdog.
+    pub(crate) wake: Notify,
+    /// Told when an id is finished, for a shutdown that waits for all.
+    pub(crate) finished: Notify,
+    /// Whether the last handle is gone or the client shut down.
+    pub(crate) closing: AtomicBool,
+    /// Whether one script may only touch keys of one slot.
+    pub(crate) per_slot: AtomicBool,
+}
+
+impl Core {
+    pub(crate) fn new(backend: Arc<dyn Backend>, options: ClientOptions) -> Self {
+        let uuid = Uuid::from_u64_pair(backend.random(), backend.random());
+        Self {
+            uuid,
+            client: uuid.to_string(),
+            inbox: Bytes::from(inbox_prefix(&options.prefix)),
+            prefix: options.prefix.clone(),
+            backend,
+            options,
+            numbers: AtomicU64::new(1),
+            state: Mutex::default(),
+            wake: Notify::new(),
+            finished: Notify::new(),
+            closing: AtomicBool::new(false),
+            per_slot: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        self.backend.now()
+    }
+
+    /// A number never used before in this client.
+    pub(crate) fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, SeqCst)
+    }
+
+    /// How long a command and its tries may take, and how long after its sending an acquire is valid.
+    pub(crate) fn valid(&self) -> Duration {
+        self.options.operation_timeout
+    }
+
+    /// Works on the state, and wakes the watchdog if something is due before it would wake by itself.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state.lock();
+        let result = work(&mut state);
+        if state.sleeps_until.is_some_and(|until| state.next_wake().is_some_and(|wake| wake < until)) {
+            state.sleeps_until = None;
+            self.wake.notify_one();
+        }
+        result
+    }
+
+    /// A third of the waiter timeout, and up to a tenth less, so that clients fall out of step.
+    pub(crate) fn look_interval(&self) -> Duration {
+        let third = self.options.waiter_timeout / 3;
+        third - third.mul_f64(self.fraction() * 0.1)
+    }
+
+    /// A random number in [0, 1).
+    pub(crate) fn fraction(&self) -> f64 {
+        (self.backend.random() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Whether a waiter may stand in the queue, or has to spin.
+    pub(crate) fn queues(&self) -> bool {
+        self.options.waiting == Waiting::Queue && self.with(|state| state.inbox)
+    }
+
+    /// Sleeps until a moment by the backend's clock.
+    pub(crate) async fn sleep_until(&self, until: Moment) {
+        loop {
+            let now = self.now();
+            if now >= until {
+                return;
+            }
+            tokio::time::sleep(until.since(now)).await;
+        }
+    }
+
+    /// Runs a script once, with a deadline; answers the reply and just before when the command was sent.
+    pub(crate) async fn call(
+        &self,
+        lane: Lane,
+        script: &Script,
+        keys: Vec<Bytes>,
+        args: Vec<Arg>,
+        timeout: Duration,
+    ) -> Result<(Reply, Moment), Fault> {
+        let sent = self.now();
+        let run = self.backend.run(lane, Call { script, keys, args });
+        let reply = self.in_time(run, timeout).await.inspect_err(|fault| match fault {
+            Fault::Refused(error) if error.kind() == ServerErrorKind::ReadOnly => self.backend.reconnect(lane),
+            _ => {}
+        })?;
+        Ok((reply, sent))
+    }
+
+    /// The server time until which an acquire sent now is valid.
+    pub(crate) async fn valid_until(&self, lane: Lane) -> Result<u64, Fault> {
+        let known = |core: &Self| {
+            let now = core.now();
+            core.with(|state| state.sync.and_then(|sync| sync.valid_until(now, core.valid())))
+        };
+        if let Some(valid) = known(self) {
+            return Ok(valid);
+        }
+        let sent = self.now();
+        let us = self.in_time(self.backend.server_time(lane), self.valid()).await?;
+        self.synced(sent, us);
+        Ok(us.saturating_add(self.valid().as_micros() as u64))
+    }
+
+    /// A reply with the server's time has come.
+    pub(crate) fn synced(&self, sent: Moment, us: u64) {
+        let sync = Sync { sent, received: self.now(), us };
+        self.with(|state| state.answered(sync));
+    }
+
+    async fn in_time<T>(&self, work: impl Future<Output = Result<T, Fault>>, timeout: Duration) -> Result<T, Fault> {
+        let timed_out = || fred::error::Error::new(ErrorKind::Timeout, "no answer in time");
+        tokio::time::timeout(timeout, work).await.unwrap_or_else(|_| Err(Fault::Unanswered(timed_out())))
+    }
+
+    /// What a user is told of a fault.
+    pub(crate) fn error(&self, name: &str, fault: Fault) -> Error {
+        let server = self.backend.server().to_owned();
+        match fault {
+            Fault::Unanswered(source) => Error::Unreachable { server, source },
+            Fault::Refused(source) if source.kind() == ServerErrorKind::WrongType => {
+                Error::WrongType { name: name.to_owned(), source }
+            }
+            Fault::Refused(source) => Error::Refused { server, source },
+        }
+    }
+}
+
+impl Fault {
+    /// Whether the same command may succeed when sent again.
+    pub(crate) fn passes(&self) -> bool {
+        match self {
+            Self::Unanswered(_) => true,
+            Self::Refused(error) => error.kind().is_transient(),
+        }
+    }
+}
+
+pub(crate) fn inbox_prefix(prefix: &str) -> String {
+    format!("{prefix}inbox:")
+}

@@ -1,0 +1,264 @@
+//! A guard's share of a hold: what all guard types have in common.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::backend::{Arg, Fault, Lane, Moment};
+use crate::backoff::Backoff;
+use crate::cell::{Cell, FencingToken, HoldState};
+use crate::core::Core;
+use crate::error::Error;
+use crate::id::{Phase, Spec};
+use crate::lease::{Lease, checked};
+use crate::owner::Owner;
+use crate::renewal::{self, Renewal};
+use crate::reply::{self, Released};
+use crate::runtime::Runtime;
+use crate::state::Parting;
+
+/// A guard's share of a hold; dropped, it is released in the background.
+#[derive(Debug)]
+pub struct Hold {
+    runtime: Arc<Runtime>,
+    spec: Arc<Spec>,
+    owner: Option<Owner>,
+    seq: u64,
+    share: u64,
+    cell: Arc<Cell>,
+    open: bool,
+}
+
+impl Hold {
+    pub(crate) fn new(
+        runtime: &Arc<Runtime>,
+        spec: &Arc<Spec>,
+        owner: Option<Owner>,
+        seq: u64,
+        share: u64,
+        cell: Arc<Cell>,
+    ) -> Self {
+        Self { runtime: runtime.clone(), spec: spec.clone(), owner, seq, share, cell, open: true }
+    }
+
+    /// The name of what is held.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// Whether it is still held, without I/O.
+    #[must_use]
+    pub fn state(&self) -> HoldState {
+        self.cell.state(self.core().now())
+    }
+
+    /// What is left of the lease; zero once lost.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.cell.remaining(self.core().now())
+    }
+
+    /// The fencing token, if it was asked for.
+    #[must_use]
+    pub fn token(&self) -> Option<FencingToken> {
+        self.cell.token
+    }
+
+    /// The owner that holds.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        self.owner.clone().unwrap_or_else(|| Owner::new(self.core().uuid, self.seq))
+    }
+
+    pub(crate) fn owner_text(&self) -> String {
+        self.owner().text()
+    }
+
+    /// Waits until the hold is lost.
+    pub async fn lost(&self) {
+        self.cell.lost().await;
+    }
+
+    /// Runs a future, and stops polling it when the hold is lost.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LeaseLost`]; the future is dropped then.
+    pub async fn run<F: Future>(&self, future: F) -> Result<F::Output, Error> {
+        let mut future = pin!(future);
+        let mut lost = pin!(self.lost());
+        std::future::poll_fn(|context| {
+            // The state is asked as well, for the work is not to go on before the news of the loss arrives.
+            if lost.as_mut().poll(context).is_ready() || self.state() == HoldState::Lost {
+                return Poll::Ready(Err(self.lease_lost()));
+            }
+            future.as_mut().poll(context).map(Ok)
+        })
+        .await
+    }
+
+    /// Gives a fixed lease so much from now, if that is more than what is left.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFixed`] if the watchdog renews it, [`Error::InvalidLease`], [`Error::LeaseLost`], or what kept the
+    /// server from answering.
+    pub async fn extend(&self, lease: Duration) -> Result<(), Error> {
+        let lease = checked(lease)?;
+        let ends = self.core().now().after(lease);
+        let fixed = self.core().with(|state| {
+            let Phase::Held(held) = &mut state.get_mut(self.seq)?.phase else { return None };
+            let share = held.shares.iter_mut().find(|share| share.number == self.share)?;
+            let fixed = matches!(share.lease, Lease::Fixed(_));
+            if fixed {
+                share.ends = share.ends.max(ends);
+            }
+            Some(fixed)
+        });
+        match fixed {
+            None => return Err(self.lease_lost()),
+            Some(false) => return Err(Error::NotFixed { name: self.spec.name.clone() }),
+            Some(true) => {}
+        }
+        match self.renew_now().await {
+            _ if self.state() == HoldState::Lost => Err(self.lease_lost()),
+            Ok(()) => Ok(()),
+            Err(fault) => Err(self.core().error(&self.spec.name, fault)),
+        }
+    }
+
+    /// Renews on the caller's path, until it is answered or the operation timeout is over.
+    pub(crate) async fn renew_now(&self) -> Result<(), Fault> {
+        let core = self.core();
+        let until = core.now().after(core.valid());
+        let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
+        loop {
+            let Some(renewal) = core.with(|state| Renewal::of(state, self.seq, core.now())) else { return Ok(()) };
+            match renewal::send(core, Lane::Caller, std::slice::from_ref(&renewal)).await {
+                Err(fault) if fault.passes() && core.now() < until => backoff.sleep(core, until).await,
+                result => return result,
+            }
+        }
+    }
+
+    /// Releases the share; the last one releases the hold on the server.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LeaseLost`] if it was lost before, [`Error::OutcomeUnknown`] if the server cannot be reached, or what
+    /// the server said; a release that failed goes on in the background until the lease is over.
+    pub async fn release(mut self) -> Result<(), Error> {
+        self.open = false;
+        let core = self.core();
+        let parting = core.with(|state| state.part(self.seq, self.share, core.now(), core.valid()));
+        let result = match parting {
+            None | Some(Parting::Shared(HoldState::Lost)) => Err(self.lease_lost()),
+            Some(Parting::Shared(_)) => Ok(()),
+            Some(Parting::Last(HoldState::Lost, _)) => {
+                core.with(|state| state.set_due(self.seq, core.now()));
+                Err(self.lease_lost())
+            }
+            Some(Parting::Last(_, deadline)) => self.release_last(deadline).await,
+        };
+        self.log_release(result.as_ref().map_or("failed", |()| "released"));
+        result
+    }
+
+    async fn release_last(&self, deadline: Moment) -> Result<(), Error> {
+        let core = self.core();
+        let background = Background { core, seq: self.seq };
+        let Some(entry) = core.with(|state| state.get(self.seq).map(|id| id.entry.clone())) else { return Ok(()) };
+        let until = core.now().after(core.valid()).min(deadline);
+        let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
+        let mut first = true;
+        loop {
+            let timeout = until.since(core.now()).max(Duration::from_millis(1));
+            let args = release_args(core, &entry);
+            let call = core.call(Lane::Caller, &self.spec.family.release, self.spec.keys.clone(), args, timeout);
+            let fault = match call.await {
+                Ok((reply, _)) => {
+                    let (more, released) = reply::released(&reply, 1)
+                        .ok_or_else(|| Error::UnexpectedReply { name: self.spec.name.clone() })?;
+                    if !more {
+                        background.done();
+                    }
+                    // Absent in answer to a second sending: the first one did it.
+                    return match released[0] {
+                        Released::Absent if first => Err(self.lease_lost()),
+                        _ => Ok(()),
+                    };
+                }
+                Err(fault) => fault,
+            };
+            first = false;
+            let passes = fault.passes();
+            if passes && core.now() < until {
+                backoff.sleep(core, until).await;
+                continue;
+            }
+            let source = core.error(&self.spec.name, fault);
+            return Err(match passes {
+                true => Error::OutcomeUnknown { name: self.spec.name.clone(), source: Box::new(source) },
+                false => source,
+            });
+        }
+    }
+
+    fn log_release(&self, outcome: &'static str) {
+        let held = self.core().now().since(self.cell.since);
+        tracing::debug!(lock = self.spec.name, owner = %self.owner_text(), ?held, outcome, "released");
+    }
+
+    fn lease_lost(&self) -> Error {
+        Error::LeaseLost { name: self.spec.name.clone() }
+    }
+
+    fn core(&self) -> &Core {
+        self.runtime.core()
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if !self.open {
+            return;
+        }
+        let core = self.runtime.core();
+        let parting = core.with(|state| state.part(self.seq, self.share, core.now(), core.valid()));
+        if let Some(Parting::Last(..)) = parting {
+            core.with(|state| state.set_due(self.seq, core.now()));
+        }
+        self.log_release("dropped");
+    }
+}
+
+/// The arguments of a release of one entry.
+pub(crate) fn release_args(core: &Core, entry: &Bytes) -> Vec<Arg> {
+    let end = entry.iter().position(|byte| *byte == b'|').unwrap_or(entry.len());
+    vec![Arg::Text(entry.slice(..end)), Arg::Text(core.inbox.clone()), Arg::Number(1), Arg::Text(entry.clone())]
+}
+
+/// Leaves a release to the watchdog, unless it is done here.
+struct Background<'a> {
+    core: &'a Core,
+    seq: u64,
+}
+
+impl Background<'_> {
+    fn done(self) {
+        self.core.with(|state| state.finish(self.seq));
+        self.core.finished.notify_waiters();
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Background<'_> {
+    fn drop(&mut self) {
+        self.core.with(|state| state.set_due(self.seq, self.core.now()));
+    }
+}

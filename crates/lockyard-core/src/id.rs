@@ -1,0 +1,183 @@
+//! One hold id of this client: what it asked for, and how far it has come.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use crate::backend::{Lane, Moment};
+use crate::cell::Cell;
+use crate::error::Error;
+use crate::lease::{Lease, margin};
+use crate::owner::Owner;
+use crate::script::Family;
+
+/// What a primitive's handle is made of: its scripts and its keys, built once.
+pub struct Spec {
+    /// The scripts.
+    pub family: &'static Family,
+    /// The name that the user gave.
+    pub name: String,
+    /// The main key and its parts, as the scripts expect them.
+    pub keys: Vec<Bytes>,
+}
+
+impl fmt::Debug for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spec").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What an acquire asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// `-` plain, `f` fenced; later primitives have their own.
+    pub kind: char,
+    /// For how long, and who extends it.
+    pub lease: Lease,
+    /// After what time the watchdog stops renewing.
+    pub max_hold: Option<Duration>,
+}
+
+/// A hold id with all that the runtime knows of it.
+pub(crate) struct Id {
+    pub(crate) spec: Arc<Spec>,
+    /// The named owner; without one the owner is the id's own.
+    pub(crate) owner: Option<Owner>,
+    pub(crate) terms: Terms,
+    /// `hold|kind|weight|lease|grant`, as it stands in the queue.
+    pub(crate) entry: Bytes,
+    /// When its acquire was sent.
+    pub(crate) sent: Moment,
+    pub(crate) phase: Phase,
+    /// When the watchdog has to see to it.
+    pub(crate) due: Moment,
+    /// Whether a renewal or look is under way.
+    pub(crate) flying: bool,
+}
+
+pub(crate) enum Phase {
+    /// Its acquire has not been answered.
+    Asked(Waiter),
+    /// It stands in the queue under a ticket.
+    Queued(Waiter, u64),
+    /// It holds.
+    Held(Held),
+    /// It held; guards are left.
+    Lost(Held),
+    /// Its waiting ended without a hold, and whoever waited is about to abandon it.
+    Ended,
+    /// Its release is under way, or due.
+    Leaving(Leaving),
+}
+
+/// Whoever awaits the outcome of an acquire.
+pub(crate) type Waiter = oneshot::Sender<Outcome>;
+
+/// How waiting ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// It holds.
+    Granted,
+    /// Its place is gone; the ticket is still good.
+    Gone,
+    /// Its owner holds through another id of this client.
+    OwnerHolds,
+    /// It cannot be had.
+    Failed(Error),
+}
+
+pub(crate) struct Held {
+    pub(crate) cell: Arc<Cell>,
+    /// One for each guard, in order of arrival.
+    pub(crate) shares: Vec<Share>,
+    /// The count that the server knows.
+    pub(crate) told: usize,
+}
+
+/// A guard's part of a hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    pub(crate) number: u64,
+    pub(crate) lease: Lease,
+    /// When the fixed lease is over, or the renewing.
+    pub(crate) ends: Moment,
+}
+
+pub(crate) struct Leaving {
+    /// When trying on is no longer worth while.
+    pub(crate) until: Moment,
+    pub(crate) tries: u32,
+    pub(crate) lane: Lane,
+}
+
+impl Id {
+    /// The lease of a hold that somebody else's script wrote.
+    pub(crate) fn first_lease(&self, waiter_timeout: Duration) -> Duration {
+        self.terms.lease.duration().min(waiter_timeout)
+    }
+}
+
+impl Share {
+    pub(crate) fn new(number: u64, terms: Terms, since: Moment) -> Self {
+        let ends = match (terms.lease, terms.max_hold) {
+            (Lease::Fixed(lease), _) => since.after(lease),
+            (Lease::Renewed(_), Some(longest)) => since.after(longest),
+            (Lease::Renewed(_), None) => Moment::NEVER,
+        };
+        Self { number, lease: terms.lease, ends }
+    }
+
+    /// The lease that it wants from now.
+    fn wants(&self, now: Moment) -> Duration {
+        match self.lease {
+            Lease::Renewed(lease) if now < self.ends => lease,
+            Lease::Renewed(_) => Duration::ZERO,
+            Lease::Fixed(_) => self.ends.since(now),
+        }
+    }
+
+    /// Whether the hold as it stands gives all that this share asks for.
+    pub(crate) fn is_served_by(&self, held: &Held, now: Moment) -> bool {
+        let served = |other: &Share| match (self.lease, other.lease) {
+            (Lease::Renewed(mine), Lease::Renewed(other)) => mine <= other,
+            _ => false,
+        };
+        match self.lease {
+            Lease::Renewed(_) => held.shares.iter().any(|other| now < other.ends && served(other)),
+            Lease::Fixed(lease) => self.ends <= held.cell.deadline().after(margin(lease)),
+        }
+    }
+}
+
+impl Held {
+    /// The lease to ask for in the next renewal; zero only checks.
+    pub(crate) fn wants(&self, now: Moment) -> Duration {
+        self.shares.iter().map(|share| share.wants(now)).max().unwrap_or_default()
+    }
+
+    /// How often it is renewed or checked.
+    pub(crate) fn period(&self) -> Duration {
+        self.shares.iter().map(|share| share.lease.duration()).min().unwrap_or_default() / 3
+    }
+}
+
+/// What is left of an id that was released before its acquire's validity was over: a late copy of the acquire might
+/// bring it back, so it is released once more.
+pub(crate) struct Late {
+    pub(crate) until: Moment,
+    /// Whether its acquire was answered, so that only a second copy could bring it back.
+    pub(crate) answered: bool,
+    pub(crate) spec: Arc<Spec>,
+    pub(crate) entry: Bytes,
+}
+
+/// The number in the hold id at the beginning of an entry, if the id is this client's.
+pub(crate) fn seq_of(entry: &[u8], client: &str) -> Option<u64> {
+    let hold = std::str::from_utf8(entry).ok()?.split('|').next()?;
+    let (_, local) = hold.split_once('/')?;
+    let (whose, seq) = local.split_once('.')?;
+    (whose == client).then(|| seq.parse().ok()).flatten()
+}

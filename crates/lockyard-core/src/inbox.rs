@@ -1,0 +1,75 @@
+//! What the messages in a client's inbox do.
+//!
+//! `granted <server µs> <entry>[:token]`: a script has written the hold of an id that waits.
+//! `revoked <hold id>`: the hold was released by force.
+//! A message is a hint: each may be lost, and a later look or check finds the same.
+
+use crate::backend::{Event, Moment};
+use crate::cell::Cell;
+use crate::core::Core;
+use crate::id::{Phase, seq_of};
+use crate::state::{State, token};
+
+pub(crate) fn on_event(core: &Core, event: &Event) {
+    let now = core.now();
+    match event {
+        Event::Message(message) => on_message(core, message, now),
+        Event::Missed => core.with(|state| state.check_all(now)),
+        Event::InboxUp => core.with(|state| {
+            state.inbox = true;
+            state.check_all(now);
+        }),
+        Event::InboxDown => core.with(|state| state.inbox = false),
+        Event::Reconnected => core.with(|state| {
+            // It may be another server with another clock.
+            state.sync = None;
+            state.check_all(now);
+        }),
+    }
+}
+
+fn on_message(core: &Core, message: &[u8], now: Moment) {
+    let text = String::from_utf8_lossy(message);
+    match text.split(' ').collect::<Vec<_>>()[..] {
+        ["granted", us, entry] => {
+            if let (Ok(us), Some(seq)) = (us.parse(), seq_of(entry.as_bytes(), &core.client)) {
+                core.with(|state| granted(core, state, seq, us, entry, now));
+            }
+        }
+        ["revoked", hold] => {
+            let lost = seq_of(hold.as_bytes(), &core.client)
+                .and_then(|seq| core.with(|state| state.lose(seq).then(|| state.get(seq).map(|id| id.spec.name.clone()))));
+            if let Some(Some(name)) = lost {
+                tracing::warn!(lock = name, outcome = "lost", "the hold was released by force");
+            }
+        }
+        _ => tracing::warn!(%text, "unknown message in the inbox"),
+    }
+}
+
+fn granted(core: &Core, state: &mut State, seq: u64, us: u64, entry: &str, now: Moment) {
+    let Some(id) = state.get(seq) else {
+        // An id that was given up: it is to be released once more anyhow, so do it now.
+        if let Some(at) = state.late.iter().position(|late| entry.as_bytes().starts_with(&late.entry))
+            && let Some(mut late) = state.late.remove(at)
+        {
+            late.until = now;
+            state.late.push_front(late);
+        }
+        return;
+    };
+    if !matches!(id.phase, Phase::Asked(_) | Phase::Queued(..)) {
+        return;
+    }
+    let lease = id.first_lease(core.options.waiter_timeout);
+    let token = token(entry.as_bytes().strip_prefix(&id.entry[..]).unwrap_or_default());
+    let deadline = state.sync.and_then(|sync| sync.granted(us, lease, now, core.options.waiter_timeout));
+    match deadline {
+        Some(deadline) if deadline > now => {
+            let check = now.after(lease / 3);
+            state.held(seq, Cell::new(now, deadline, token), check);
+        }
+        // A look tells from when the hold counts.
+        _ => state.set_due(seq, now),
+    }
+}

@@ -1,0 +1,163 @@
+//! How a client connects, waits and leases.
+
+use std::fmt;
+use std::time::Duration;
+
+use fred::types::config::Config;
+
+use crate::error::Error;
+use crate::lease::Lease;
+
+/// How a client connects, waits and leases.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use lockyard_core::{ClientOptions, Lease};
+///
+/// let options = ClientOptions::from_url("redis://127.0.0.1:6379")?
+///     .prefix("shop:")
+///     .lease(Lease::Renewed(Duration::from_secs(10)));
+/// # Ok::<(), lockyard_core::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct ClientOptions {
+    pub(crate) config: Config,
+    pub(crate) prefix: String,
+    pub(crate) lease: Lease,
+    pub(crate) waiter_timeout: Duration,
+    pub(crate) operation_timeout: Duration,
+    pub(crate) waiting: Waiting,
+}
+
+/// What a client does while a lock is held by somebody else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Waiting {
+    /// It stands in the lock's queue and is told when its turn has come: in order, and at next to no cost.
+    ///
+    /// Where the server lets it not subscribe, and for the moment in which a subscription is made anew, it spins.
+    #[default]
+    Queue,
+    /// It tries again and again, with exponential back-off between 1 ms and 250 ms and jitter: out of order, and at
+    /// the price of a script a try, but without a subscription.
+    Spin,
+}
+
+impl ClientOptions {
+    /// Connects to the server of a URL: `redis://[user:password@]host[:port][/database]`, `rediss://…` for TLS,
+    /// `redis+unix:///path` for a unix socket.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidUrl`], which does not repeat the URL as it may contain a password.
+    pub fn from_url(url: &str) -> Result<Self, Error> {
+        Config::from_url(url).map(Self::from_config).map_err(|source| Error::InvalidUrl { source })
+    }
+
+    /// Connects as a [`fred`] configuration says.
+    ///
+    /// It is a configuration and not a client, for the library sets how often a command is sent, and has three
+    /// connections.
+    #[must_use]
+    pub fn from_config(config: Config) -> Self {
+        Self {
+            config,
+            prefix: "lockyard:".to_owned(),
+            lease: Lease::default(),
+            waiter_timeout: Duration::from_secs(10),
+            operation_timeout: Duration::from_secs(3),
+            waiting: Waiting::default(),
+        }
+    }
+
+    /// Sets what every key and channel begins with, so that several applications share a server.
+    ///
+    /// All clients that are to exclude each other need the same.
+    /// At most 256 bytes, without braces.
+    /// Defaults to `lockyard:`.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Sets the lease of holds for which nothing else is said.
+    ///
+    /// More outlasts longer pauses and outages; less frees the lock of a killed process sooner.
+    /// Defaults to 30 s, renewed.
+    #[must_use]
+    pub fn lease(mut self, lease: Lease) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Sets after what silence a waiting client counts as gone; a waiting client looks every third of it.
+    ///
+    /// More costs fewer commands; less passes over killed waiters sooner and bounds the cost of a lost message.
+    /// Between 100 ms and an hour.
+    /// Defaults to 10 s.
+    #[must_use]
+    pub fn waiter_timeout(mut self, timeout: Duration) -> Self {
+        self.waiter_timeout = timeout;
+        self
+    }
+
+    /// Sets how long one command may take, and a call that does not wait with all its tries.
+    ///
+    /// More outlasts slower networks; less reports trouble sooner.
+    /// Between 10 ms and 5 min, and well below the leases used.
+    /// Defaults to 3 s.
+    #[must_use]
+    pub fn operation_timeout(mut self, timeout: Duration) -> Self {
+        self.operation_timeout = timeout;
+        self
+    }
+
+    /// Sets what the client does while a lock is held by somebody else.
+    ///
+    /// Defaults to [`Waiting::Queue`].
+    #[must_use]
+    pub fn waiting(mut self, waiting: Waiting) -> Self {
+        self.waiting = waiting;
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub fn default_lease(&self) -> Lease {
+        self.lease
+    }
+
+    pub(crate) fn checked(mut self) -> Result<Self, Error> {
+        let invalid = |option, reason| Err(Error::InvalidOption { option, reason });
+        if self.prefix.len() > 256 || self.prefix.contains(['{', '}']) {
+            return invalid("prefix", "a prefix has at most 256 bytes and no braces");
+        }
+        if !(Duration::from_millis(100)..=Duration::from_secs(3600)).contains(&self.waiter_timeout) {
+            return invalid("waiter_timeout", "a waiter timeout is between 100 ms and an hour");
+        }
+        if !(Duration::from_millis(10)..=Duration::from_secs(300)).contains(&self.operation_timeout) {
+            return invalid("operation_timeout", "an operation timeout is between 10 ms and 5 min");
+        }
+        if self.config.server.is_clustered() {
+            return invalid("server", "clusters of several nodes are not supported yet; connect to one server");
+        }
+        self.lease = self.lease.checked()?;
+        Ok(self)
+    }
+}
+
+impl fmt::Debug for ClientOptions {
+    /// Leaves out the configuration of the connection, which contains the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientOptions")
+            .field("prefix", &self.prefix)
+            .field("lease", &self.lease)
+            .field("waiter_timeout", &self.waiter_timeout)
+            .field("operation_timeout", &self.operation_timeout)
+            .field("waiting", &self.waiting)
+            .finish_non_exhaustive()
+    }
+}

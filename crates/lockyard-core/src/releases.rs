@@ -1,0 +1,112 @@
+//! Releases in the background: of dropped guards, of ids that were given up, and once more of those whose acquire
+//! might still come late.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::backend::{Arg, Fault, Lane, Moment};
+use crate::core::Core;
+use crate::error::ServerError;
+use crate::id::{Phase, Spec};
+use crate::renewal::slot;
+use crate::reply::{self, Released};
+use crate::state::State;
+
+/// The most entries and keys in one script.
+const BATCH: usize = 500;
+
+/// An entry to release; without a `seq` nobody waits for the outcome.
+#[derive(Clone, Debug)]
+pub(crate) struct Release {
+    pub(crate) seq: Option<u64>,
+    pub(crate) spec: Arc<Spec>,
+    pub(crate) entry: Bytes,
+    pub(crate) lane: Lane,
+}
+
+impl Release {
+    pub(crate) fn of(state: &State, seq: u64) -> Option<Self> {
+        let id = state.get(seq)?;
+        let Phase::Leaving(leaving) = &id.phase else { return None };
+        Some(Self { seq: Some(seq), spec: id.spec.clone(), entry: id.entry.clone(), lane: leaving.lane })
+    }
+}
+
+/// Takes those whose acquire can come no more by now; all that had an answer, if the client ends.
+pub(crate) fn take_late(state: &mut State, now: Moment, closing: bool) -> Vec<Release> {
+    if closing {
+        // Their last release is sent already, and only a second copy of a command could undo it.
+        state.late.retain(|late| !late.answered);
+    }
+    let ripe = state.late.iter().position(|late| late.until > now).unwrap_or(state.late.len());
+    let release = |late: crate::id::Late| Release { seq: None, spec: late.spec, entry: late.entry, lane: Lane::Watchdog };
+    state.late.drain(..ripe).map(release).collect()
+}
+
+/// Splits releases into batches: one family and one lane each, grouped by key, and where the server wants it by slot.
+pub(crate) fn batches(per_slot: bool, mut releases: Vec<Release>) -> Vec<Vec<Release>> {
+    let group = |release: &Release| {
+        let slot = per_slot.then(|| slot(&release.spec.keys[0]));
+        (std::ptr::from_ref(release.spec.family) as usize, release.lane == Lane::Caller, slot)
+    };
+    releases.sort_by_cached_key(|release| (group(release), release.spec.keys[0].clone()));
+    let chunks = releases.chunk_by(|a, b| group(a) == group(b));
+    chunks.flat_map(|chunk| chunk.chunks(BATCH)).map(<[Release]>::to_vec).collect()
+}
+
+/// Sends one batch and carries out the answers.
+pub(crate) async fn send(core: &Core, batch: &[Release]) {
+    let result = exchange(core, batch).await;
+    let now = core.now();
+    core.with(|state| match &result {
+        Ok((more, results)) => {
+            for (release, result) in batch.iter().zip(results) {
+                match (release.seq, result) {
+                    (Some(seq), Released::Error) => again(state, seq, true, now),
+                    (Some(seq), _) if *more => state.set_due(seq, now),
+                    (Some(seq), _) => state.finish(seq),
+                    (None, _) => {}
+                }
+            }
+        }
+        Err(fault) => {
+            for seq in batch.iter().filter_map(|release| release.seq) {
+                again(state, seq, fault.passes(), now);
+            }
+        }
+    });
+    if let Err(fault) = &result {
+        let name = batch.first().map_or("", |release| &release.spec.name);
+        tracing::warn!(lock = name, ids = batch.len(), ?fault, outcome = "unknown", "release failed");
+    }
+    core.finished.notify_waiters();
+}
+
+async fn exchange(core: &Core, batch: &[Release]) -> Result<(bool, Vec<Released>), Fault> {
+    let Some(first) = batch.first() else { return Ok((false, Vec::new())) };
+    let mut keys = Vec::new();
+    let mut args = vec![Arg::from(""), Arg::Text(core.inbox.clone())];
+    for lock in batch.chunk_by(|a, b| a.spec.keys[0] == b.spec.keys[0]) {
+        keys.extend(lock[0].spec.keys.iter().cloned());
+        args.push(Arg::Number(lock.len() as u64));
+        args.extend(lock.iter().map(|release| Arg::Text(release.entry.clone())));
+    }
+    let (reply, _) = core.call(first.lane, &first.spec.family.release, keys, args, core.valid()).await?;
+    reply::released(&reply, batch.len()).ok_or_else(|| Fault::Refused(ServerError::new("unexpected reply to a release")))
+}
+
+/// The release has to be tried again, unless the hold has run out meanwhile or trying cannot help.
+fn again(state: &mut State, seq: u64, passes: bool, now: Moment) {
+    let Some(id) = state.get_mut(seq) else { return };
+    let Phase::Leaving(leaving) = &mut id.phase else { return };
+    if now >= leaving.until || !passes {
+        state.finish(seq);
+        return;
+    }
+    leaving.lane = Lane::Watchdog;
+    let delay = Duration::from_millis(10) * 2u32.pow(leaving.tries.min(7));
+    leaving.tries += 1;
+    state.set_due(seq, now.after(delay));
+}

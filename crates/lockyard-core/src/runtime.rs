@@ -1,0 +1,176 @@
+//! The runtime of a client: connections, watchdog, and all that handles and guards share.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+use bytes::Bytes;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::backend::{Arg, Backend, Event, Lane, Reply};
+use crate::core::Core;
+use crate::error::Error;
+use crate::fred_backend;
+use crate::id::Spec;
+use crate::name;
+use crate::options::ClientOptions;
+use crate::owner::Owner;
+use crate::reply::{self, Released};
+use crate::script::{Family, Script};
+use crate::watchdog;
+
+/// What one client's handles and guards share; it ends with the last of them.
+pub struct Runtime {
+    core: Arc<Core>,
+}
+
+impl Runtime {
+    /// Connects to a server, within the operation timeout.
+    ///
+    /// # Errors
+    ///
+    /// Bad options, or why the server cannot be used.
+    pub async fn connect(options: ClientOptions) -> Result<Arc<Self>, Error> {
+        fred_backend::connect(options.checked()?).await
+    }
+
+    /// Makes a runtime over a backend; the future that comes with it is its watchdog, for the caller to run.
+    pub fn start(
+        backend: Arc<dyn Backend>,
+        events: UnboundedReceiver<Event>,
+        options: ClientOptions,
+    ) -> Result<(Arc<Self>, impl Future<Output = ()> + Send + 'static), Error> {
+        let core = Arc::new(Core::new(backend, options.checked()?));
+        Ok((Arc::new(Self { core: core.clone() }), watchdog::run(core, events)))
+    }
+
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// How this client connects, waits and leases.
+    #[must_use]
+    pub fn options(&self) -> &ClientOptions {
+        &self.core.options
+    }
+
+    /// A new owner.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        Owner::new(self.core.uuid, self.core.number())
+    }
+
+    /// Builds the handle's part of a primitive: its scripts and keys.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidName`].
+    pub fn spec(&self, family: &'static Family, kind: &str, parts: &[&str], name: &str) -> Result<Arc<Spec>, Error> {
+        let keys = name::keys(&self.core.prefix, kind, parts, name)?;
+        Ok(Arc::new(Spec { family, name: name.to_owned(), keys }))
+    }
+
+    /// Runs a script that may be sent again, until it is answered or the operation timeout is over.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no reply.
+    pub async fn ask(&self, spec: &Spec, script: &Script, keys: Vec<Bytes>, args: Vec<Arg>) -> Result<Reply, Error> {
+        let core = &self.core;
+        if core.with(|state| state.closed) {
+            return Err(Error::Closed);
+        }
+        let until = core.now().after(core.valid());
+        let mut backoff = crate::backoff::Backoff::new(RETRY, core.valid());
+        loop {
+            let timeout = until.since(core.now()).max(RETRY);
+            match core.call(Lane::Caller, script, keys.clone(), args.clone(), timeout).await {
+                Ok((reply, _)) => return Ok(reply),
+                Err(fault) if fault.passes() && core.now() < until => backoff.sleep(core, until).await,
+                Err(fault) => return Err(core.error(&spec.name, fault)),
+            }
+        }
+    }
+
+    /// Releases all holds, whoever has them; whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no reply; it is sent once, and then it is unknown whether anything was released.
+    pub async fn force_release(&self, spec: &Spec) -> Result<bool, Error> {
+        let core = &self.core;
+        if core.with(|state| state.closed) {
+            return Err(Error::Closed);
+        }
+        let args = vec![Arg::from(""), Arg::Text(core.inbox.clone()), Arg::Number(1), Arg::from("*")];
+        let call = core.call(Lane::Caller, &spec.family.release, spec.keys.clone(), args, core.valid());
+        let (reply, _) = call.await.map_err(|fault| core.error(&spec.name, fault))?;
+        let (_, released) =
+            reply::released(&reply, 1).ok_or_else(|| Error::UnexpectedReply { name: spec.name.clone() })?;
+        let released = released[0] == Released::Released;
+        tracing::info!(lock = spec.name, outcome = if released { "released" } else { "absent" }, "released by force");
+        Ok(released)
+    }
+
+    /// What this client counts for a hold, if it has it: the server learns of nested guards a little later.
+    #[must_use]
+    pub fn local_count(&self, hold: &str) -> Option<u64> {
+        let seq = crate::id::seq_of(hold.as_bytes(), &self.core.client)?;
+        self.core.with(|state| match &state.get(seq)?.phase {
+            crate::id::Phase::Held(held) => Some(held.shares.len() as u64),
+            _ => None,
+        })
+    }
+
+    /// Releases every hold, ends every wait and closes the connections.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutcomeUnknown`] if a release was not answered within the operation timeout.
+    pub async fn shutdown(&self) -> Result<(), Error> {
+        let core = &self.core;
+        let now = core.now();
+        let until = now.after(core.valid());
+        core.with(|state| {
+            state.close();
+            for seq in state.holds() {
+                state.lose(seq);
+                state.abandon(seq, now, core.valid());
+            }
+        });
+        self.end();
+        loop {
+            let finished = core.finished.notified();
+            if core.with(|state| state.is_empty()) {
+                return Ok(());
+            }
+            tokio::select! {
+                () = finished => {}
+                () = core.sleep_until(until) => {
+                    let source = fred::error::Error::new(fred::error::ErrorKind::Timeout, "releases are still under way");
+                    let source = core.error("", crate::backend::Fault::Unanswered(source));
+                    return Err(Error::OutcomeUnknown { name: "all holds".to_owned(), source: Box::new(source) });
+                }
+            }
+        }
+    }
+
+    fn end(&self) {
+        self.core.closing.store(true, SeqCst);
+        self.core.wake.notify_one();
+    }
+}
+
+const RETRY: std::time::Duration = std::time::Duration::from_millis(10);
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime").field("client", &self.core.client).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,370 @@
+//! Every hold and waiter of a client, and when the watchdog has to see to each.
+//!
+//! An id is here from before its acquire is sent until its release is answered:
+//! asked → queued → held → leaving, with shortcuts; lost instead of held while guards are left.
+//!
+//! 1. Whatever makes an id leave also releases it on the server, once more after the acquire's validity.
+//! 2. Of those who wait for one key the first looks, and each whose owner has travelled.
+//! 3. Lost stays lost, and nothing re-enters a lost hold.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::backend::{Lane, Moment};
+use crate::cell::{Cell, FencingToken, HoldState};
+use crate::error::Error;
+use crate::id::{Held, Id, Late, Leaving, Outcome, Phase, Share, Terms};
+use crate::owner::Owner;
+use crate::sync::Sync;
+
+#[derive(Default)]
+pub(crate) struct State {
+    ids: BTreeMap<u64, Id>,
+    /// Main key → those who wait for it.
+    lines: BTreeMap<Bytes, Line>,
+    /// Main key and named owner → the id through which it holds.
+    nests: BTreeMap<(Bytes, Owner), u64>,
+    agenda: BTreeSet<(Moment, u64)>,
+    pub(crate) late: VecDeque<Late>,
+    pub(crate) sync: Option<Sync>,
+    /// Whether grants can be heard.
+    pub(crate) inbox: bool,
+    pub(crate) closed: bool,
+    /// Until when the watchdog sleeps.
+    pub(crate) sleeps_until: Option<Moment>,
+}
+
+/// Those who wait for one key, by ticket.
+#[derive(Default)]
+struct Line {
+    waiters: BTreeSet<(u64, u64)>,
+    /// How many looked at once the last time, in a walk to the first that is still queued.
+    walk: usize,
+}
+
+/// How an acquire of a named owner meets the hold that the owner has in this client.
+pub(crate) enum Nest {
+    /// The owner holds nothing here.
+    Fresh,
+    /// The hold is shared; `renew` if it has to be renewed first.
+    Shared { seq: u64, cell: Arc<Cell>, renew: bool },
+    /// The hold has no token, and one is asked for.
+    NotFenced,
+}
+
+/// How a guard's release meets its hold.
+pub(crate) enum Parting {
+    /// Other guards keep the hold.
+    Shared(HoldState),
+    /// It was the last; the hold is to be released on the server.
+    Last(HoldState, Moment),
+}
+
+impl State {
+    pub(crate) fn register(&mut self, seq: u64, id: Id) {
+        self.ids.insert(seq, id);
+    }
+
+    pub(crate) fn get(&self, seq: u64) -> Option<&Id> {
+        self.ids.get(&seq)
+    }
+
+    pub(crate) fn get_mut(&mut self, seq: u64) -> Option<&mut Id> {
+        self.ids.get_mut(&seq)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    pub(crate) fn holds(&self) -> Vec<u64> {
+        let held = |id: &Id| matches!(id.phase, Phase::Held(_));
+        self.ids.iter().filter(|(_, id)| held(id)).map(|(seq, _)| *seq).collect()
+    }
+
+    pub(crate) fn answered(&mut self, sync: Sync) {
+        if self.sync.is_none_or(|old| old.sent <= sync.sent) {
+            self.sync = Some(sync);
+        }
+    }
+
+    /// Sets when the watchdog sees to an id next.
+    pub(crate) fn set_due(&mut self, seq: u64, due: Moment) {
+        let Some(id) = self.ids.get_mut(&seq) else { return };
+        if id.due != Moment::NEVER {
+            self.agenda.remove(&(id.due, seq));
+        }
+        id.due = due;
+        if due != Moment::NEVER {
+            self.agenda.insert((due, seq));
+        }
+    }
+
+    /// When the watchdog has something to do next.
+    pub(crate) fn next_wake(&self) -> Option<Moment> {
+        let due = self.agenda.first().map(|(due, _)| *due);
+        let late = self.late.front().map(|late| late.until);
+        due.into_iter().chain(late).min()
+    }
+
+    /// Takes what is due by now, and with a due renewal those that would be so within half their period: what is
+    /// renewed together stays together.
+    pub(crate) fn take_due(&mut self, now: Moment) -> Vec<u64> {
+        let mut taken: Vec<u64> = self.agenda.range(..=(now, u64::MAX)).map(|(_, seq)| *seq).collect();
+        let longest = taken.iter().filter_map(|seq| self.period(*seq)).max();
+        if let Some(longest) = longest {
+            let soon = self.agenda.range((now, u64::MAX)..=(now.after(longest / 2), u64::MAX));
+            let early = |(due, seq): &&(Moment, u64)| self.period(*seq).is_some_and(|period| due.since(now) <= period / 2);
+            taken.extend(soon.filter(early).map(|(_, seq)| *seq));
+        }
+        for seq in &taken {
+            self.set_due(*seq, Moment::NEVER);
+        }
+        taken
+    }
+
+    /// How often a hold is renewed; `None` for whatever is not a hold at rest.
+    fn period(&self, seq: u64) -> Option<Duration> {
+        match self.ids.get(&seq) {
+            Some(Id { phase: Phase::Held(held), flying: false, .. }) => Some(held.period()),
+            _ => None,
+        }
+    }
+
+    /// The id has its place in the queue.
+    pub(crate) fn queued(&mut self, seq: u64, ticket: u64, look: Moment) {
+        let Some(id) = self.ids.get_mut(&seq) else { return };
+        let phase = mem::replace(&mut id.phase, Phase::Ended);
+        let Phase::Asked(waiter) = phase else {
+            id.phase = phase;
+            return;
+        };
+        id.phase = Phase::Queued(waiter, ticket);
+        let line = self.lines.entry(id.spec.keys[0].clone()).or_default();
+        line.waiters.insert((ticket, seq));
+        if line.waiters.first() == Some(&(ticket, seq)) || id.owner.as_ref().is_some_and(Owner::has_travelled) {
+            self.set_due(seq, look);
+        }
+    }
+
+    /// The id holds; whoever waits for it is told.
+    pub(crate) fn held(&mut self, seq: u64, cell: Cell, check: Moment) {
+        self.leave_line(seq);
+        let Some(id) = self.ids.get_mut(&seq) else { return };
+        let (since, deadline) = (cell.since, cell.deadline());
+        let held = Held { cell: Arc::new(cell), shares: vec![Share::new(0, id.terms, since)], told: 1 };
+        let (Phase::Asked(waiter) | Phase::Queued(waiter, _)) = mem::replace(&mut id.phase, Phase::Held(held)) else { return };
+        // Nobody listens if the caller is going to read the reply itself, or is gone; then its claim releases the id.
+        let _ = waiter.send(Outcome::Granted);
+        let nest = id.owner.clone().map(|owner| (id.spec.keys[0].clone(), owner));
+        self.set_due(seq, check.min(deadline));
+        if let Some(nest) = nest {
+            self.nests.insert(nest.clone(), seq);
+            self.let_in(&nest);
+        }
+    }
+
+    /// Tells the other waiters of an owner that it holds now.
+    fn let_in(&mut self, (key, owner): &(Bytes, Owner)) {
+        let Some(line) = self.lines.get(key) else { return };
+        let same = |seq: &u64| self.ids.get(seq).is_some_and(|id| id.owner.as_ref() == Some(owner));
+        let same: Vec<u64> = line.waiters.iter().map(|(_, seq)| *seq).filter(same).collect();
+        for seq in same {
+            self.tell(seq, Outcome::OwnerHolds);
+        }
+    }
+
+    /// Ends waiting with an outcome other than a hold; the waiter's claim then releases the id.
+    pub(crate) fn tell(&mut self, seq: u64, outcome: Outcome) {
+        self.leave_line(seq);
+        let Some(id) = self.ids.get_mut(&seq) else { return };
+        match mem::replace(&mut id.phase, Phase::Ended) {
+            Phase::Asked(waiter) | Phase::Queued(waiter, _) => drop(waiter.send(outcome)),
+            phase => id.phase = phase,
+        }
+    }
+
+    /// Takes an id out of its line; the next in it looks when this one would have.
+    fn leave_line(&mut self, seq: u64) {
+        let Some(id) = self.ids.get(&seq) else { return };
+        let Phase::Queued(_, ticket) = id.phase else { return };
+        let (key, due) = (id.spec.keys[0].clone(), id.due);
+        self.set_due(seq, Moment::NEVER);
+        let Some(line) = self.lines.get_mut(&key) else { return };
+        line.waiters.remove(&(ticket, seq));
+        match line.waiters.first().copied() {
+            None => drop(self.lines.remove(&key)),
+            Some((_, next)) => {
+                if let Some(id) = self.ids.get(&next) {
+                    let earlier = id.due.min(due);
+                    self.set_due(next, earlier);
+                }
+            }
+        }
+    }
+
+    /// The first of each line and all whose owner has travelled look now, and each hold is checked.
+    pub(crate) fn check_all(&mut self, now: Moment) {
+        let mut due = self.holds();
+        for line in self.lines.values_mut() {
+            line.walk = 1;
+            due.extend(line.waiters.first().map(|(_, seq)| *seq));
+        }
+        let travelled = |id: &Id| matches!(id.phase, Phase::Queued(..)) && id.owner.as_ref().is_some_and(Owner::has_travelled);
+        due.extend(self.ids.iter().filter(|(_, id)| travelled(id)).map(|(seq, _)| *seq));
+        for seq in due {
+            self.set_due(seq, now);
+        }
+    }
+
+    /// After looks at one key: unless one of them was still queued, the next look, twice as many each time.
+    pub(crate) fn walk_on(&mut self, key: &Bytes, queued: bool, now: Moment) {
+        let Some(line) = self.lines.get_mut(key) else { return };
+        line.walk = if queued { 0 } else { (line.walk * 2).clamp(1, 100) };
+        let next: Vec<u64> = line.waiters.iter().take(line.walk).map(|(_, seq)| *seq).collect();
+        for seq in next {
+            self.set_due(seq, now);
+        }
+    }
+
+    /// Whether the id is the one that looks for its line.
+    pub(crate) fn looks(&self, seq: u64) -> bool {
+        let Some(id) = self.ids.get(&seq) else { return false };
+        let first = self.lines.get(&id.spec.keys[0]).and_then(|line| line.waiters.first());
+        first.is_some_and(|(_, first)| *first == seq) || id.owner.as_ref().is_some_and(Owner::has_travelled)
+    }
+
+    /// Lets an acquire of a named owner share the hold that the owner has here.
+    pub(crate) fn nest(&mut self, key: &Bytes, owner: &Owner, terms: Terms, number: u64, now: Moment) -> Nest {
+        let Some(&seq) = self.nests.get(&(key.clone(), owner.clone())) else { return Nest::Fresh };
+        let Some(Id { phase: Phase::Held(held), .. }) = self.ids.get_mut(&seq) else { return Nest::Fresh };
+        let state = held.cell.state(now);
+        if state == HoldState::Lost {
+            return Nest::Fresh;
+        }
+        if terms.kind == 'f' && held.cell.token.is_none() {
+            return Nest::NotFenced;
+        }
+        let share = Share::new(number, terms, now);
+        let renew = state == HoldState::Unsure || !share.is_served_by(held, now);
+        held.shares.push(share);
+        let cell = held.cell.clone();
+        self.tell_count(seq, now);
+        Nest::Shared { seq, cell, renew }
+    }
+
+    /// Has a renewal write the new count soon; it may be some changes at once.
+    fn tell_count(&mut self, seq: u64, now: Moment) {
+        let soon = now.after(Duration::from_millis(10));
+        if let Some(Id { phase: Phase::Held(_), due, .. }) = self.ids.get(&seq) {
+            let due = soon.min(*due);
+            self.set_due(seq, due);
+        }
+    }
+
+    /// The hold is gone: its guards learn it now, and nothing re-enters it.
+    pub(crate) fn lose(&mut self, seq: u64) -> bool {
+        let Some(id) = self.ids.get_mut(&seq) else { return false };
+        match mem::replace(&mut id.phase, Phase::Ended) {
+            Phase::Held(held) => {
+                held.cell.lose();
+                id.phase = Phase::Lost(held);
+            }
+            phase => {
+                id.phase = phase;
+                return false;
+            }
+        }
+        self.forget_nest(seq);
+        self.set_due(seq, Moment::NEVER);
+        true
+    }
+
+    fn forget_nest(&mut self, seq: u64) {
+        let Some(Id { spec, owner: Some(owner), .. }) = self.ids.get(&seq) else { return };
+        let nest = (spec.keys[0].clone(), owner.clone());
+        if self.nests.get(&nest) == Some(&seq) {
+            self.nests.remove(&nest);
+        }
+    }
+
+    /// A guard gives up its share.
+    pub(crate) fn part(&mut self, seq: u64, number: u64, now: Moment, valid: Duration) -> Option<Parting> {
+        let id = self.ids.get_mut(&seq)?;
+        let (Phase::Held(held) | Phase::Lost(held)) = &mut id.phase else { return None };
+        held.shares.retain(|share| share.number != number);
+        let (state, deadline) = (held.cell.state(now), held.cell.deadline());
+        if held.shares.is_empty() {
+            self.leave(seq, Lane::Watchdog, now, valid);
+            return Some(Parting::Last(state, deadline));
+        }
+        self.tell_count(seq, now);
+        Some(Parting::Shared(state))
+    }
+
+    /// Nobody wants the id any more, whatever has become of it.
+    pub(crate) fn abandon(&mut self, seq: u64, now: Moment, valid: Duration) {
+        let Some(id) = self.ids.get(&seq) else { return };
+        // On the caller's connection the release cannot overtake an acquire that is still under way there.
+        let lane = if matches!(id.phase, Phase::Asked(_)) { Lane::Caller } else { Lane::Watchdog };
+        self.leave(seq, lane, now, valid);
+        self.set_due(seq, now);
+    }
+
+    fn leave(&mut self, seq: u64, lane: Lane, now: Moment, valid: Duration) {
+        self.leave_line(seq);
+        self.forget_nest(seq);
+        self.set_due(seq, Moment::NEVER);
+        let Some(id) = self.ids.get_mut(&seq) else { return };
+        let until = match &id.phase {
+            Phase::Held(held) => held.cell.deadline(),
+            _ => now.after(id.terms.lease.duration()),
+        };
+        let answered = !matches!(id.phase, Phase::Asked(_));
+        id.phase = Phase::Leaving(Leaving { until: until.max(now.after(valid)), tries: 0, lane });
+        self.release_late(seq, answered, now, valid);
+    }
+
+    /// Has the id released once more when its acquire can no longer come late.
+    fn release_late(&mut self, seq: u64, answered: bool, now: Moment, valid: Duration) {
+        let Some(id) = self.ids.get(&seq) else { return };
+        if id.sent.after(valid) > now {
+            // Rounded up, so that many are released by one script.
+            let grain = (valid.as_nanos() as u64 / 16).max(1);
+            let until = Moment::from_nanos(id.sent.after(valid).as_nanos().next_multiple_of(grain));
+            let (spec, entry) = (id.spec.clone(), id.entry.clone());
+            self.late.push_back(Late { until, answered, spec, entry });
+        }
+    }
+
+    /// The acquire left nothing, unless a second copy of it is under way.
+    pub(crate) fn dismiss(&mut self, seq: u64, now: Moment, valid: Duration) {
+        self.release_late(seq, true, now, valid);
+        self.finish(seq);
+    }
+
+    /// The id's release is answered.
+    pub(crate) fn finish(&mut self, seq: u64) {
+        self.set_due(seq, Moment::NEVER);
+        self.ids.remove(&seq);
+    }
+
+    /// Ends all waiting, for the client is shut down.
+    pub(crate) fn close(&mut self) {
+        self.closed = true;
+        let waiting: Vec<u64> = self.lines.values().flat_map(|line| line.waiters.iter().map(|(_, seq)| *seq)).collect();
+        for seq in waiting {
+            self.tell(seq, Outcome::Failed(Error::Closed));
+        }
+    }
+}
+
+/// The token in `:<number>`, the way scripts write it; `None` if there is none.
+pub(crate) fn token(text: &[u8]) -> Option<FencingToken> {
+    let number = std::str::from_utf8(text).ok()?.strip_prefix(':')?;
+    number.parse().ok().map(FencingToken::from_raw)
+}

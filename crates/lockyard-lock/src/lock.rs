@@ -1,0 +1,279 @@
+//! The handle.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use lockyard_core::__private::{Arg, Family, Runtime, Script, Spec, Terms, Wait, acquire};
+use lockyard_core::{Error, Lease, Owner};
+
+use crate::guard::LockGuard;
+use crate::info::LockInfo;
+
+static FAMILY: LazyLock<Family> = LazyLock::new(|| Family {
+    acquire: Script::new(lockyard_lua::lock::ACQUIRE),
+    renew: Script::new(lockyard_lua::lock::RENEW),
+    release: Script::new(lockyard_lua::lock::RELEASE),
+    inspect: Script::new(lockyard_lua::lock::INSPECT),
+});
+
+const PARTS: [&str; 3] = ["queue", "alive", "fence"];
+
+/// How many waiters `inspect` lists at most.
+const LISTED: u64 = 1000;
+
+/// A lock that at most one owner holds at a time, over all processes, and that its owner may take again.
+///
+/// Whoever waits stands in a queue: first come, first served.
+/// When the holder's process dies the lock is free at the latest one lease later.
+/// A handle costs nothing on the server, is cheap to clone, and does not change: `with_lease` and its like answer a
+/// new one.
+///
+/// Exclusion lasts as long as the lease; what a holder that was paused beyond it still writes, only a
+/// [fencing token](Self::fenced) can refuse.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example(client: lockyard::Client, sell: impl Future<Output = ()>) -> Result<(), lockyard::Error> {
+/// let stock = client.lock("stock:42");
+/// let guard = stock.acquire().await?;
+/// guard.run(sell).await?; // stops if the lease is lost
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Lock {
+    runtime: Arc<Runtime>,
+    name: Arc<str>,
+    /// `None` if the name is invalid, which the first use reports.
+    spec: Option<Arc<Spec>>,
+    owner: Option<Owner>,
+    terms: Terms,
+}
+
+impl Lock {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn new(runtime: &Arc<Runtime>, name: &str) -> Self {
+        let terms = Terms { kind: '-', lease: runtime.options().default_lease(), max_hold: None };
+        let spec = runtime.spec(&FAMILY, "lock", &PARTS, name).ok();
+        Self { runtime: runtime.clone(), name: name.into(), spec, owner: None, terms }
+    }
+
+    /// The lock's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The same lock, taken for another lease.
+    ///
+    /// A lease below 10 ms or above 10 years is [`Error::InvalidLease`] at the first acquire.
+    #[must_use]
+    pub fn with_lease(mut self, lease: Lease) -> Self {
+        self.terms.lease = lease;
+        self
+    }
+
+    /// The same lock, renewed for so long at most; then the lease runs out.
+    ///
+    /// It bounds the harm of a guard that is never dropped.
+    #[must_use]
+    pub fn with_max_hold(mut self, longest: Duration) -> Self {
+        self.terms.max_hold = Some(longest);
+        self
+    }
+
+    /// The same lock, taken by this owner, whatever scope it is in.
+    #[must_use]
+    pub fn with_owner(mut self, owner: &Owner) -> Self {
+        self.owner = Some(owner.clone());
+        self
+    }
+
+    /// The same lock, with a [fencing token](LockGuard::token) for each new hold.
+    ///
+    /// Tokens grow from hold to hold; a resource that refuses a smaller one than the last it saw is safe from late
+    /// writers, which no lease can promise.
+    /// They start anew only if the key is lost **and** the server's clock has gone back beyond the last token.
+    #[must_use]
+    pub fn fenced(mut self) -> Self {
+        self.terms.kind = 'f';
+        self
+    }
+
+    /// Acquires the lock, and waits as long as it takes.
+    ///
+    /// While the server cannot be reached it goes on trying; see [`try_acquire_for`](Self::try_acquire_for) for a
+    /// bound.
+    ///
+    /// # Redis
+    ///
+    /// One round trip if the lock is free; else one to join the queue, and one more each third of the waiter timeout
+    /// for all waiters of this client and lock together.
+    /// A nested acquire of an owner that surely holds costs none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped at any point it leaves neither a hold nor a place in the queue: the watchdog releases what the server
+    /// may have made of it at once, and once more when the command can no longer arrive.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidName`] and [`Error::InvalidLease`] before anything is sent; [`Error::WrongType`],
+    /// [`Error::Refused`] with what the server said; [`Error::NotFenced`] for a fenced re-entry into an unfenced hold;
+    /// [`Error::LeaseLost`] if the answer took longer than the lease; [`Error::Closed`] after a shutdown.
+    pub async fn acquire(&self) -> Result<LockGuard, Error> {
+        match self.enter(self.owner(), Wait::Forever).await? {
+            Some(guard) => Ok(guard),
+            None => Err(Error::Closed),
+        }
+    }
+
+    /// Acquires the lock if nobody else holds it or waits for it.
+    ///
+    /// `None` is an answer, not an error, and leaves nothing behind.
+    /// Just after `drop(guard)` it may still meet the old hold; `guard.release().await` waits until that is gone.
+    /// If the server cannot be reached it tries for one operation timeout.
+    ///
+    /// # Redis
+    ///
+    /// One round trip.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), and [`Error::Unreachable`].
+    pub async fn try_acquire(&self) -> Result<Option<LockGuard>, Error> {
+        self.enter(self.owner(), Wait::Try).await
+    }
+
+    /// Acquires the lock, and waits so long at most.
+    ///
+    /// Zero is one full attempt, and [`Duration::MAX`] no limit.
+    ///
+    /// # Redis
+    ///
+    /// As [`acquire`](Self::acquire), and one command in the background to leave the queue.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), and [`Error::Unreachable`] if the server did not answer when the wait ended.
+    pub async fn try_acquire_for(&self, wait: Duration) -> Result<Option<LockGuard>, Error> {
+        self.enter(self.owner(), Wait::For(wait)).await
+    }
+
+    /// Enters what the owner holds now, and never waits: what a called service wants when its caller may have lost
+    /// the lock.
+    ///
+    /// The hold is of this client's own, with its own lease: it stays when the caller's ends, and the caller's stays
+    /// when this one ends.
+    /// `None` if the owner does not hold.
+    ///
+    /// # Redis
+    ///
+    /// One round trip; none if the owner surely holds through this client.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire).
+    pub async fn reenter(&self, owner: &Owner) -> Result<Option<LockGuard>, Error> {
+        self.enter(Some(owner.clone()), Wait::Reenter).await
+    }
+
+    /// Whether anybody holds the lock now.
+    ///
+    /// # Redis
+    ///
+    /// One round trip.
+    ///
+    /// # Errors
+    ///
+    /// As [`inspect`](Self::inspect).
+    pub async fn is_locked(&self) -> Result<bool, Error> {
+        Ok(!self.look(0).await?.holders.is_empty())
+    }
+
+    /// How often an owner holds the lock, over all processes; zero if it does not.
+    ///
+    /// Another process learns of nested guards some milliseconds later.
+    ///
+    /// # Redis
+    ///
+    /// One round trip.
+    ///
+    /// # Errors
+    ///
+    /// As [`inspect`](Self::inspect).
+    pub async fn hold_count(&self, owner: &Owner) -> Result<u64, Error> {
+        let info = self.look(0).await?;
+        Ok(info.holders.iter().filter(|holder| &holder.owner == owner).map(|holder| holder.count).sum())
+    }
+
+    /// Who holds the lock, and who waits for it: the first 1000, in order.
+    ///
+    /// # Redis
+    ///
+    /// One round trip.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidName`], [`Error::WrongType`], [`Error::Refused`], and [`Error::Unreachable`] after one
+    /// operation timeout.
+    pub async fn inspect(&self) -> Result<LockInfo, Error> {
+        self.look(LISTED).await
+    }
+
+    /// Takes the lock away from whoever holds it, and grants it to the first waiter; whether anybody held it.
+    ///
+    /// The holders learn it by message at once, at the latest at their next check, a third of their lease later.
+    /// Until then they and the next holder may both believe that they hold: this is for operators.
+    ///
+    /// # Redis
+    ///
+    /// One round trip, sent once.
+    ///
+    /// # Errors
+    ///
+    /// As [`inspect`](Self::inspect); after [`Error::Unreachable`] it is unknown whether it was done.
+    pub async fn force_release(&self) -> Result<bool, Error> {
+        self.runtime.force_release(self.spec()?.as_ref()).await
+    }
+
+    fn owner(&self) -> Option<Owner> {
+        self.owner.clone().or_else(Owner::current)
+    }
+
+    async fn enter(&self, owner: Option<Owner>, wait: Wait) -> Result<Option<LockGuard>, Error> {
+        let spec = self.spec()?;
+        let hold = acquire(&self.runtime, spec, owner, self.terms, wait).await?;
+        Ok(hold.map(LockGuard::new))
+    }
+
+    async fn look(&self, listed: u64) -> Result<LockInfo, Error> {
+        let spec = self.spec()?;
+        let keys = spec.keys[..2].to_vec();
+        let reply = self.runtime.ask(spec, &FAMILY.inspect, keys, vec![Arg::Number(listed)]).await?;
+        LockInfo::parse(reply, |hold| self.runtime.local_count(hold))
+            .ok_or_else(|| Error::UnexpectedReply { name: self.name.to_string() })
+    }
+
+    fn spec(&self) -> Result<&Arc<Spec>, Error> {
+        match &self.spec {
+            Some(spec) => Ok(spec),
+            None => Err(self.runtime.spec(&FAMILY, "lock", &PARTS, &self.name).expect_err("it was refused before")),
+        }
+    }
+}

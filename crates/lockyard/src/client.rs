@@ -1,0 +1,92 @@
+//! The client: where every handle comes from.
+
+use std::sync::Arc;
+
+use lockyard_core::__private::Runtime;
+use lockyard_core::{ClientOptions, Error, Owner};
+#[cfg(feature = "lock")]
+use lockyard_lock::Lock;
+
+/// A connection to one server, with a watchdog that renews what is held.
+///
+/// Cheap to clone; one for a process is enough.
+/// It has three connections and one thread, `lockyard-watchdog`, and ends with its last handle and guard.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example() -> Result<(), lockyard::Error> {
+/// let client = lockyard::Client::connect("redis://127.0.0.1:6379").await?;
+/// let guard = client.lock("stock:42").acquire().await?;
+/// guard.release().await?;
+/// client.shutdown().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Client {
+    runtime: Arc<Runtime>,
+}
+
+impl Client {
+    /// Connects to the server of a URL, within the operation timeout of 3 s.
+    ///
+    /// See [`ClientOptions::from_url`] for what a URL may be.
+    ///
+    /// # Cancel safety
+    ///
+    /// Connections that were made are closed again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidUrl`]; [`Error::Unreachable`] or [`Error::Refused`] with why the server cannot be used.
+    pub async fn connect(url: &str) -> Result<Self, Error> {
+        Self::with_options(ClientOptions::from_url(url)?).await
+    }
+
+    /// Connects as the options say, within their operation timeout.
+    ///
+    /// # Cancel safety
+    ///
+    /// Connections that were made are closed again.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect), and [`Error::InvalidOption`].
+    pub async fn with_options(options: ClientOptions) -> Result<Self, Error> {
+        Ok(Self { runtime: Runtime::connect(options).await? })
+    }
+
+    /// The reentrant lock of a name.
+    ///
+    /// Nothing is sent; an invalid name is an error at the first use.
+    /// A name has 1 to 1024 bytes, and braces only as one non-empty hash tag, `order:{42}`.
+    #[cfg(feature = "lock")]
+    #[must_use]
+    pub fn lock(&self, name: impl AsRef<str>) -> Lock {
+        Lock::new(&self.runtime, name.as_ref())
+    }
+
+    /// A new owner, which can re-enter what it holds and travel to other processes.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        self.runtime.owner()
+    }
+
+    /// Releases every hold of this client, ends every wait with [`Error::Closed`], and closes the connections.
+    ///
+    /// Guards that are left are lost.
+    /// Without it the same happens in the background when the last handle and guard are dropped, unless the process
+    /// ends first; then the leases run out.
+    ///
+    /// # Cancel safety
+    ///
+    /// It goes on in the background.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutcomeUnknown`] if not all releases were answered within the operation timeout.
+    pub async fn shutdown(&self) -> Result<(), Error> {
+        self.runtime.shutdown().await
+    }
+}

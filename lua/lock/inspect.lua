@@ -1,0 +1,19 @@
+#!lua flags=no-writes
+-- Tells who holds a lock and who waits for it.
+--
+-- KEYS[1]  lock    hash: hold id -> count:deadline:since[:token], server ms
+-- KEYS[2]  queue   zset: hold|kind|weight|lease|grant -> ticket
+-- ARGV[1]  limit   how many waiters to list at most
+--
+-- Returns  {µs, how many wait, how many hold ids and values follow, those, then entries and tickets}.
+--          Holds whose deadline is over may be among them.
+-- Late     harmless: reads only.
+-- Cost     O(limit).
+local call = redis.call
+local time = call("TIME")
+local holds = call("HGETALL", KEYS[1])
+local reply = {time[1] * 1000000 + time[2], call("ZCARD", KEYS[2]), #holds}
+for _, part in ipairs(holds) do reply[#reply + 1] = part end
+local waiters = call("ZRANGE", KEYS[2], 0, ARGV[1] - 1, "WITHSCORES")
+for _, part in ipairs(waiters) do reply[#reply + 1] = part end
+return reply

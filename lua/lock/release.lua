@@ -1,0 +1,108 @@
+#!lua flags=allow-oom
+-- Releases holds and queue places, and grants what that frees.
+--
+-- KEYS[4i-3]  lock    the i-th; hash: hold id -> count:deadline:since[:token], server ms
+-- KEYS[4i-2]  queue   zset: hold|kind|weight|lease|grant -> ticket
+-- KEYS[4i-1]  alive   zset: client -> server ms at which it counts as gone
+-- KEYS[4i]    fence   string: the last fencing token
+-- ARGV[1]     hold    the hold id of the only entry; "" with many entries or *
+-- ARGV[2]     inbox   the prefix of every client's channel
+-- ARGV[3...]  for each lock: how many entries, and these: hold|kind|weight|lease|grant, or * for every hold
+--
+-- Returns  1 if the only entry held and nobody waits; else {1 if more waiters can be served,
+--          then for each entry 1 released, 0 absent, -1 the lock's keys could not be used}.
+-- Late     harmless: creates nothing, and a hold id is never used again (* is sent once).
+-- Cost     O(log n) in the queue for each entry, and up to 100 dead waiters in all.
+local call = redis.call
+local only
+if ARGV[1] ~= "" then
+  only = call("HDEL", KEYS[1], ARGV[1])
+  if only == 1 and call("EXISTS", KEYS[2]) == 0 then return 1 end
+end
+
+local inbox = ARGV[2]
+local time = call("TIME")
+local us = time[1] * 1000000 + time[2]
+-- shared: clock
+local ms = (us - us % 1000) / 1000
+local more, budget = 0, 100
+-- Not tostring or "..", which spoil numbers of this size.
+local function text(number) return string.format("%d", number) end
+local function grow(key, ttl) if call("PTTL", key) < ttl then call("PEXPIRE", key, ttl) end end
+-- end
+-- shared: hold
+local function prune(lock)
+  local holds = call("HGETALL", lock)
+  for i = 1, #holds, 2 do
+    local deadline = tonumber(string.match(holds[i + 1], "^%d+:(%d+):"))
+    if not deadline or deadline <= ms then call("HDEL", lock, holds[i]) end
+  end
+end
+local function mint(fence)
+  if tonumber(call("GET", fence) or 0) < us then call("SET", fence, text(us)) else call("INCR", fence) end
+  call("PEXPIRE", fence, 86400000)
+  return ":" .. call("GET", fence)
+end
+local function put(lock, hold, lease, token)
+  call("HSETNX", lock, hold, "1:" .. text(ms + lease) .. ":" .. text(ms) .. token)
+  grow(lock, lease)
+end
+-- end
+-- shared: grant
+-- Gives a free lock to the first waiter that lives, and returns its token if that is `own`.
+-- A dead waiter's entry goes at once: passed over but kept, it would leave the lock free behind it.
+local function grant(lock, queue, alive, fence, own)
+  while call("EXISTS", lock) == 0 do
+    local entry = call("ZRANGE", queue, 0, 0)[1]
+    if not entry then return end
+    if budget == 0 then more = 1 return end
+    budget = budget - 1
+    local hold, client, kind, lease, first = string.match(entry, "^(.-/(.-)%..-)|(.-)|.-|(.-)|(.*)$")
+    if entry == own then
+      local token = kind == "f" and mint(fence) or ""
+      call("ZREM", queue, entry)
+      put(lock, hold, tonumber(lease), token)
+      return token
+    end
+    if tonumber(call("ZSCORE", alive, client) or 0) > ms then
+      local token = kind == "f" and mint(fence) or ""
+      local told = redis.pcall("PUBLISH", inbox .. client, "granted " .. text(us) .. " " .. entry .. token)
+      -- Without the right to publish the entry stays, and its own look grants it.
+      if type(told) == "table" then return end
+      if told > 0 then put(lock, hold, tonumber(first), token) end
+    end
+    call("ZREM", queue, entry)
+  end
+end
+-- end
+local function revoke(lock)
+  for _, hold in ipairs(call("HKEYS", lock)) do
+    redis.pcall("PUBLISH", inbox .. string.match(hold, "/(.-)%."), "revoked " .. hold)
+  end
+  return call("DEL", lock)
+end
+local function remove(lock, queue, entry)
+  if entry == "*" then return revoke(lock) end
+  local held = only or call("HDEL", lock, string.match(entry, "^[^|]+"))
+  return math.max(held, call("ZREM", queue, entry))
+end
+local function release(k, from, to)
+  local lock, queue, alive, fence = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
+  local statuses = {}
+  if not only and call("EXISTS", lock, queue) == 0 then return statuses end
+  for i = from, to do statuses[i] = remove(lock, queue, ARGV[i]) end
+  prune(lock)
+  grant(lock, queue, alive, fence)
+  return statuses
+end
+
+local reply, at = {0}, 3
+for k = 1, #KEYS, 4 do
+  local from, to = at + 1, at + tonumber(ARGV[at])
+  local ok, statuses = pcall(release, k, from, to)
+  if not ok and #KEYS == 4 then return statuses end
+  for i = from, to do reply[#reply + 1] = ok and (statuses[i] or 0) or -1 end
+  at = to + 1
+end
+reply[1] = more
+return reply

@@ -1,0 +1,25 @@
+-- Gives a free lock to the first waiter that lives, and returns its token if that is `own`.
+-- A dead waiter's entry goes at once: passed over but kept, it would leave the lock free behind it.
+local function grant(lock, queue, alive, fence, own)
+  while call("EXISTS", lock) == 0 do
+    local entry = call("ZRANGE", queue, 0, 0)[1]
+    if not entry then return end
+    if budget == 0 then more = 1 return end
+    budget = budget - 1
+    local hold, client, kind, lease, first = string.match(entry, "^(.-/(.-)%..-)|(.-)|.-|(.-)|(.*)$")
+    if entry == own then
+      local token = kind == "f" and mint(fence) or ""
+      call("ZREM", queue, entry)
+      put(lock, hold, tonumber(lease), token)
+      return token
+    end
+    if tonumber(call("ZSCORE", alive, client) or 0) > ms then
+      local token = kind == "f" and mint(fence) or ""
+      local told = redis.pcall("PUBLISH", inbox .. client, "granted " .. text(us) .. " " .. entry .. token)
+      -- Without the right to publish the entry stays, and its own look grants it.
+      if type(told) == "table" then return end
+      if told > 0 then put(lock, hold, tonumber(first), token) end
+    end
+    call("ZREM", queue, entry)
+  end
+end
