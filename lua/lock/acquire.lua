@@ -22,14 +22,13 @@
 --          which the client's release after `valid` removes.
 -- Cost     O(log n) in the queue, and up to 100 dead waiters.
 local call = redis.call
-local hold, lease, kind, mode = ARGV[1], ARGV[2], ARGV[5], ARGV[4]
 local time = call("TIME")
 local us = time[1] * 1000000 + time[2]
 if us > tonumber(ARGV[3]) then return {4, us} end
-if kind == "-" and mode ~= "reenter" and call("EXISTS", KEYS[1], KEYS[2]) == 0 then
+if ARGV[5] == "-" and ARGV[4] ~= "reenter" and call("EXISTS", KEYS[1], KEYS[2]) == 0 then
   local since = (us - us % 1000) / 1000
-  call("HSET", KEYS[1], hold, string.format("1:%d:%d", since + lease, since))
-  call("PEXPIRE", KEYS[1], lease)
+  call("HSET", KEYS[1], ARGV[1], string.format("1:%d:%d", since + ARGV[2], since))
+  call("PEXPIRE", KEYS[1], ARGV[2])
   return us
 end
 
@@ -59,7 +58,7 @@ local function put(lock, hold, lease, token)
   grow(lock, lease)
 end
 -- end
--- shared: owner
+-- shared: waiter
 -- The token (":n", or "" if unfenced) of the hold that the owner has; nil if it has none.
 local function held_by(lock, owner)
   local holds = call("HGETALL", lock)
@@ -69,8 +68,18 @@ local function held_by(lock, owner)
     end
   end
 end
+-- The ms until a look may find something new: at once if dead waiters are left, else when the last lease is over.
+local function look_in(lock, longest)
+  local left = call("PTTL", lock)
+  return more == 1 and 0 or left < 0 and longest or left
+end
 -- end
 -- shared: grant
+local function leave(queue, alive, entry)
+  local left = call("ZREM", queue, entry)
+  if call("EXISTS", queue) == 0 then call("DEL", alive) end
+  return left
+end
 -- Gives a free lock to the first waiter that lives, and returns its token if that is `own`.
 -- A dead waiter's entry goes at once: passed over but kept, it would leave the lock free behind it.
 local function grant(lock, queue, alive, fence, own)
@@ -82,7 +91,7 @@ local function grant(lock, queue, alive, fence, own)
     local hold, client, kind, lease, first = string.match(entry, "^(.-/(.-)%..-)|(.-)|.-|(.-)|(.*)$")
     if entry == own then
       local token = kind == "f" and mint(fence) or ""
-      call("ZREM", queue, entry)
+      leave(queue, alive, entry)
       put(lock, hold, tonumber(lease), token)
       return token
     end
@@ -93,11 +102,12 @@ local function grant(lock, queue, alive, fence, own)
       if type(told) == "table" then return end
       if told > 0 then put(lock, hold, tonumber(first), token) end
     end
-    call("ZREM", queue, entry)
+    leave(queue, alive, entry)
   end
 end
 -- end
 local lock, queue, alive, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local hold, lease, mode, kind = ARGV[1], ARGV[2], ARGV[4], ARGV[5]
 local function held(token) if token == "" then return us end return {1, us, token} end
 
 prune(lock)
@@ -127,4 +137,4 @@ call("ZADD", alive, "GT", text(ms + waiter), client)
 grow(alive, waiter)
 token = grant(lock, queue, alive, fence, entry)
 if token then return held(token) end
-return {2, us, ticket, more == 1 and 0 or math.max(0, call("PTTL", lock))}
+return {2, us, ticket, look_in(lock, waiter)}

@@ -49,6 +49,11 @@ local function put(lock, hold, lease, token)
 end
 -- end
 -- shared: grant
+local function leave(queue, alive, entry)
+  local left = call("ZREM", queue, entry)
+  if call("EXISTS", queue) == 0 then call("DEL", alive) end
+  return left
+end
 -- Gives a free lock to the first waiter that lives, and returns its token if that is `own`.
 -- A dead waiter's entry goes at once: passed over but kept, it would leave the lock free behind it.
 local function grant(lock, queue, alive, fence, own)
@@ -60,7 +65,7 @@ local function grant(lock, queue, alive, fence, own)
     local hold, client, kind, lease, first = string.match(entry, "^(.-/(.-)%..-)|(.-)|.-|(.-)|(.*)$")
     if entry == own then
       local token = kind == "f" and mint(fence) or ""
-      call("ZREM", queue, entry)
+      leave(queue, alive, entry)
       put(lock, hold, tonumber(lease), token)
       return token
     end
@@ -71,7 +76,7 @@ local function grant(lock, queue, alive, fence, own)
       if type(told) == "table" then return end
       if told > 0 then put(lock, hold, tonumber(first), token) end
     end
-    call("ZREM", queue, entry)
+    leave(queue, alive, entry)
   end
 end
 -- end
@@ -81,16 +86,16 @@ local function revoke(lock)
   end
   return call("DEL", lock)
 end
-local function remove(lock, queue, entry)
+local function remove(lock, queue, alive, entry)
   if entry == "*" then return revoke(lock) end
   local held = only or call("HDEL", lock, string.match(entry, "^[^|]+"))
-  return math.max(held, call("ZREM", queue, entry))
+  return math.max(held, leave(queue, alive, entry))
 end
 local function release(k, from, to)
   local lock, queue, alive, fence = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
   local statuses = {}
   if not only and call("EXISTS", lock, queue) == 0 then return statuses end
-  for i = from, to do statuses[i] = remove(lock, queue, ARGV[i]) end
+  for i = from, to do statuses[i] = remove(lock, queue, alive, ARGV[i]) end
   prune(lock)
   grant(lock, queue, alive, fence)
   return statuses

@@ -45,7 +45,7 @@ local function put(lock, hold, lease, token)
   grow(lock, lease)
 end
 -- end
--- shared: owner
+-- shared: waiter
 -- The token (":n", or "" if unfenced) of the hold that the owner has; nil if it has none.
 local function held_by(lock, owner)
   local holds = call("HGETALL", lock)
@@ -55,8 +55,18 @@ local function held_by(lock, owner)
     end
   end
 end
+-- The ms until a look may find something new: at once if dead waiters are left, else when the last lease is over.
+local function look_in(lock, longest)
+  local left = call("PTTL", lock)
+  return more == 1 and 0 or left < 0 and longest or left
+end
 -- end
 -- shared: grant
+local function leave(queue, alive, entry)
+  local left = call("ZREM", queue, entry)
+  if call("EXISTS", queue) == 0 then call("DEL", alive) end
+  return left
+end
 -- Gives a free lock to the first waiter that lives, and returns its token if that is `own`.
 -- A dead waiter's entry goes at once: passed over but kept, it would leave the lock free behind it.
 local function grant(lock, queue, alive, fence, own)
@@ -68,7 +78,7 @@ local function grant(lock, queue, alive, fence, own)
     local hold, client, kind, lease, first = string.match(entry, "^(.-/(.-)%..-)|(.-)|.-|(.-)|(.*)$")
     if entry == own then
       local token = kind == "f" and mint(fence) or ""
-      call("ZREM", queue, entry)
+      leave(queue, alive, entry)
       put(lock, hold, tonumber(lease), token)
       return token
     end
@@ -79,7 +89,7 @@ local function grant(lock, queue, alive, fence, own)
       if type(told) == "table" then return end
       if told > 0 then put(lock, hold, tonumber(first), token) end
     end
-    call("ZREM", queue, entry)
+    leave(queue, alive, entry)
   end
 end
 -- end
@@ -105,7 +115,7 @@ local function one(i)
   end
   local token = held_by(lock, owner)
   if token then
-    call("ZREM", queue, entry)
+    leave(queue, alive, entry)
     if token == "" and kind == "f" then return 5, 0 end
     put(lock, hold, tonumber(full), token)
     return 1, token
@@ -115,7 +125,7 @@ local function one(i)
   grow(alive, waiter)
   token = grant(lock, queue, alive, fence, entry)
   if token then return 1, token end
-  return 2, more == 1 and 0 or math.max(0, call("PTTL", lock))
+  return 2, look_in(lock, waiter)
 end
 
 local reply = {us, 0}

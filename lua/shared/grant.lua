@@ -1,3 +1,8 @@
+local function leave(queue, alive, entry)
+  local left = call("ZREM", queue, entry)
+  if call("EXISTS", queue) == 0 then call("DEL", alive) end
+  return left
+end
 -- Gives a free lock to the first waiter that lives, and returns its token if that is `own`.
 -- A dead waiter's entry goes at once: passed over but kept, it would leave the lock free behind it.
 local function grant(lock, queue, alive, fence, own)
@@ -9,7 +14,7 @@ local function grant(lock, queue, alive, fence, own)
     local hold, client, kind, lease, first = string.match(entry, "^(.-/(.-)%..-)|(.-)|.-|(.-)|(.*)$")
     if entry == own then
       local token = kind == "f" and mint(fence) or ""
-      call("ZREM", queue, entry)
+      leave(queue, alive, entry)
       put(lock, hold, tonumber(lease), token)
       return token
     end
@@ -20,6 +25,6 @@ local function grant(lock, queue, alive, fence, own)
       if type(told) == "table" then return end
       if told > 0 then put(lock, hold, tonumber(first), token) end
     end
-    call("ZREM", queue, entry)
+    leave(queue, alive, entry)
   end
 end
