@@ -4,87 +4,64 @@
 //! So each command has one attempt here, and whoever calls decides what may be sent again.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
 use fred::clients::Client;
-use fred::error::{Error as FredError, ErrorKind};
+use fred::error::Error as FredError;
 use fred::interfaces::{ClientLike, LuaInterface};
 use fred::types::config::{Config, ConnectionConfig, PerformanceConfig, ReconnectPolicy, ServerConfig};
-use fred::types::{Builder, ClusterHash, CustomCommand, Key, Value};
+use fred::types::{Builder, ClusterHash, ConnectHandle, CustomCommand, Key, Value};
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
-use tokio::sync::{mpsc, oneshot};
 
 use crate::backend::{Arg, Backend, BoxFuture, Call, Fault, Lane, Moment, Reply};
-use crate::core::inbox_prefix;
-use crate::error::{Error, ServerError};
-use crate::fred_inbox;
-use crate::options::{ClientOptions, Waiting};
-use crate::runtime::Runtime;
+use crate::error::ServerError;
+use crate::options::ClientOptions;
 
-/// Connects, and starts the watchdog's thread.
-pub(crate) async fn connect(options: ClientOptions) -> Result<Arc<Runtime>, Error> {
-    let timeout = options.operation_timeout;
-    let server = address(&options.config);
-    let error = |source: FredError| refusal(&server, source);
-    let in_time = |result: Result<Result<(), FredError>, tokio::time::error::Elapsed>| {
-        result.unwrap_or_else(|_| Err(FredError::new(ErrorKind::Timeout, "no connection in time"))).map_err(error)
-    };
-    let make = || client(&options.config, timeout).map_err(error);
-    let (caller, watchdog, inbox) = (make()?, make()?, make()?);
-    let (events, received) = mpsc::unbounded_channel();
-    let random = Mutex::new(fastrand::Rng::with_seed(uuid::Uuid::new_v4().as_u64_pair().0));
-    let backend =
-        FredBackend { caller: caller.clone(), watchdog: watchdog.clone(), inbox: inbox.clone(), server: server.clone(), random };
-    let spins = options.waiting == Waiting::Spin;
-    let prefix = inbox_prefix(&options.prefix);
-    let look = options.waiter_timeout / 3;
-    let (runtime, run) = Runtime::start(Arc::new(backend), received, options)?;
-    let channel = format!("{prefix}{}", runtime.core().client);
+/// The connections of one client.
+pub(crate) struct FredBackend {
+    pub(crate) caller: Client,
+    pub(crate) watchdog: Client,
+    pub(crate) inbox: Client,
+    /// The task behind `caller`, on the runtime of whoever connected.
+    caller_task: OnceLock<ConnectHandle>,
+    server: String,
+    random: Mutex<fastrand::Rng>,
+    /// When a new connection was last forced.
+    reconnected: Mutex<Option<Moment>>,
+}
 
-    in_time(tokio::time::timeout(timeout, start(&caller)).await)?;
-    let (ready, connected) = oneshot::channel();
-    let thread = std::thread::Builder::new().name("lockyard-watchdog".to_owned());
-    let spawned = thread.spawn(move || {
-        let Ok(tokio) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
-        tokio.block_on(async move {
-            let result = async {
-                start(&watchdog).await?;
-                if !spins {
-                    start(&inbox).await?;
-                }
-                Ok(())
-            };
-            let failed = result.await.map(|()| fred_inbox::reconnects(&[&caller, &watchdog], &events)).err();
-            let ok = failed.is_none();
-            if ready.send(failed).is_err() || !ok {
-                return;
-            }
-            if !spins {
-                tokio::spawn(fred_inbox::listen(inbox, channel, events, look, timeout));
-            }
-            run.await;
-        });
-    });
-    spawned.map_err(|_| error(FredError::new(ErrorKind::Unknown, "no thread could be started")))?;
-    let connected = async {
-        match connected.await {
-            Ok(None) => Ok(()),
-            Ok(Some(source)) => Err(source),
-            Err(_) => Err(FredError::new(ErrorKind::Unknown, "the watchdog has no runtime")),
+impl FredBackend {
+    pub(crate) fn new(options: &ClientOptions) -> Result<Self, FredError> {
+        let client = || client(&options.config, options.operation_timeout);
+        Ok(Self {
+            caller: client()?,
+            watchdog: client()?,
+            inbox: client()?,
+            caller_task: OnceLock::new(),
+            server: address(&options.config),
+            random: Mutex::new(fastrand::Rng::with_seed(uuid::Uuid::new_v4().as_u64_pair().0)),
+            reconnected: Mutex::default(),
+        })
+    }
+
+    /// Connects the caller's lane, on the runtime that runs this.
+    pub(crate) async fn connect_caller(&self) -> Result<(), FredError> {
+        let task = self.caller.init().await?;
+        let _ = self.caller_task.set(task);
+        Ok(())
+    }
+
+    /// The lane's connection; the watchdog's, once the runtime of the caller's has ended.
+    fn client(&self, lane: Lane) -> &Client {
+        let ended = self.caller_task.get().is_some_and(ConnectHandle::is_finished);
+        match lane {
+            Lane::Caller if !ended => &self.caller,
+            _ => &self.watchdog,
         }
-    };
-    in_time(tokio::time::timeout(timeout, connected).await)?;
-    // The first to wait may queue at once; without a subscription in time it spins for a while.
-    let confirmed = async {
-        while !spins && !runtime.core().with(|state| state.inbox) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    let _ = tokio::time::timeout(timeout.min(Duration::from_millis(250)), confirmed).await;
-    Ok(runtime)
+    }
 }
 
 fn client(config: &Config, timeout: Duration) -> Result<Client, FredError> {
@@ -102,10 +79,6 @@ fn client(config: &Config, timeout: Duration) -> Result<Client, FredError> {
     builder.build()
 }
 
-async fn start(client: &Client) -> Result<(), FredError> {
-    client.init().await.map(drop)
-}
-
 /// The server's address, without a password.
 fn address(config: &Config) -> String {
     match &config.server {
@@ -114,37 +87,11 @@ fn address(config: &Config) -> String {
     }
 }
 
-/// Why a connection could not be made.
-fn refusal(server: &str, source: FredError) -> Error {
-    let server = server.to_owned();
-    match server_error(&source) {
-        Some(source) => Error::Refused { server, source },
-        None => Error::Unreachable { server, source },
-    }
-}
-
 /// What the server said, if the error is its reply: that begins with a code in capitals.
-fn server_error(error: &FredError) -> Option<ServerError> {
+pub(crate) fn server_error(error: &FredError) -> Option<ServerError> {
     let code = error.details().split_whitespace().next()?;
     let is_code = code.len() > 2 && code.bytes().all(|byte| byte.is_ascii_uppercase());
     is_code.then(|| ServerError::new(error.details()))
-}
-
-struct FredBackend {
-    caller: Client,
-    watchdog: Client,
-    inbox: Client,
-    server: String,
-    random: Mutex<fastrand::Rng>,
-}
-
-impl FredBackend {
-    fn client(&self, lane: Lane) -> &Client {
-        match lane {
-            Lane::Caller => &self.caller,
-            Lane::Watchdog => &self.watchdog,
-        }
-    }
 }
 
 impl Backend for FredBackend {
@@ -186,8 +133,14 @@ impl Backend for FredBackend {
     }
 
     fn reconnect(&self, lane: Lane) {
-        let client = self.client(lane).clone();
-        tokio::spawn(async move { client.force_reconnection().await });
+        let now = self.now();
+        let mut last = self.reconnected.lock();
+        // Each forced connection fails the commands under way, which is not to make them force the next.
+        if last.is_none_or(|last| now.since(last) > Duration::from_secs(1)) {
+            *last = Some(now);
+            let client = self.client(lane).clone();
+            tokio::spawn(async move { client.force_reconnection().await });
+        }
     }
 
     fn server(&self) -> &str {

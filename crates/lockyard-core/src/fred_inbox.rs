@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use crate::backend::Event;
 
 /// Reports each new connection of the command clients.
-pub(crate) fn reconnects(clients: &[&Client], events: &UnboundedSender<Event>) {
+pub(crate) fn report_reconnects(clients: &[&Client], events: &UnboundedSender<Event>) {
     for client in clients {
         let (mut reconnects, events) = (client.reconnect_rx(), events.clone());
         tokio::spawn(async move {
@@ -28,72 +28,79 @@ pub(crate) fn reconnects(clients: &[&Client], events: &UnboundedSender<Event>) {
     }
 }
 
-/// Subscribes and reports messages until the client ends or nobody listens.
-pub(crate) async fn listen(
-    client: Client,
-    channel: String,
-    events: UnboundedSender<Event>,
-    heartbeat: Duration,
-    patience: Duration,
-) {
-    let mut messages = client.message_rx();
-    let mut reconnects = client.reconnect_rx();
-    let mut errors = client.error_rx();
-    let mut up = false;
-    loop {
-        if !up {
-            up = confirm(&client, Some(&channel), patience).await;
-            if events.send(if up { Event::InboxUp } else { Event::InboxDown }).is_err() {
+/// A client's inbox.
+pub(crate) struct Inbox {
+    pub(crate) client: Client,
+    pub(crate) channel: String,
+    pub(crate) events: UnboundedSender<Event>,
+    /// How often a silent connection is asked whether it lives.
+    pub(crate) heartbeat: Duration,
+    /// How long an answer may take.
+    pub(crate) patience: Duration,
+}
+
+impl Inbox {
+    /// Subscribes and reports messages until the client ends or nobody listens.
+    pub(crate) async fn listen(self) {
+        let mut messages = self.client.message_rx();
+        let mut reconnects = self.client.reconnect_rx();
+        let mut errors = self.client.error_rx();
+        let mut up = false;
+        loop {
+            if !up {
+                up = self.subscribe().await;
+                if self.events.send(if up { Event::InboxUp } else { Event::InboxDown }).is_err() {
+                    return;
+                }
+            }
+            let event = tokio::select! {
+                biased;
+                event = reconnects.recv() => if event == Err(RecvError::Closed) { return } else { Event::InboxDown },
+                event = errors.recv() => if matches!(event, Err(RecvError::Closed)) { return } else { Event::InboxDown },
+                message = messages.recv() => match message {
+                    Err(RecvError::Closed) => return,
+                    Err(RecvError::Lagged(_)) => Event::Missed,
+                    Ok(message) => match message.value.into_owned_bytes() {
+                        Some(bytes) => Event::Message(bytes.into()),
+                        None => continue,
+                    },
+                },
+                // A peer that vanished without a word is only noticed by asking.
+                () = tokio::time::sleep(self.heartbeat) => match up && self.answers().await {
+                    true => continue,
+                    false => Event::InboxDown,
+                },
+            };
+            if matches!(event, Event::InboxDown) {
+                up = false;
+            }
+            if self.events.send(event).is_err() {
                 return;
             }
         }
-        let event = tokio::select! {
-            biased;
-            event = reconnects.recv() => match event {
-                Err(RecvError::Closed) => return,
-                Ok(_) | Err(RecvError::Lagged(_)) => None,
-            },
-            event = errors.recv() => match event {
-                Err(RecvError::Closed) => return,
-                Ok(_) | Err(RecvError::Lagged(_)) => None,
-            },
-            message = messages.recv() => match message {
-                Err(RecvError::Closed) => return,
-                Err(RecvError::Lagged(_)) => Some(Event::Missed),
-                Ok(message) => message.value.into_owned_bytes().map(|bytes| Event::Message(bytes.into())),
-            },
-            // A peer that vanished without a word is only noticed by asking.
-            () = tokio::time::sleep(heartbeat) => match up && confirm(&client, None, patience).await {
-                true => continue,
-                false => {
-                    if up {
-                        let _ = timeout(patience, client.force_reconnection()).await;
-                    }
-                    None
-                }
-            },
-        };
-        up = up && event.is_some();
-        let event = event.unwrap_or(Event::InboxDown);
-        if events.send(event).is_err() {
-            return;
-        }
     }
-}
 
-/// Asks whether the connection answers, after subscribing to a channel if one is named.
-async fn confirm(client: &Client, channel: Option<&str>, patience: Duration) -> bool {
-    let confirmed = async {
-        if let Some(channel) = channel {
-            client.subscribe(channel).await?;
+    async fn subscribe(&self) -> bool {
+        let subscribed = async {
+            self.client.subscribe(self.channel.as_str()).await?;
+            // The reply to PING comes behind that to SUBSCRIBE; a refusal of the latter comes in its place.
+            self.client.ping::<fred::types::Value>(None).await
+        };
+        let result = timeout(self.patience, subscribed).await;
+        let result = result.unwrap_or_else(|_| Err(FredError::new(ErrorKind::Timeout, "no answer in time")));
+        if let Err(error) = &result {
+            tracing::warn!(channel = self.channel, %error, "the inbox could not be subscribed; waiters spin meanwhile");
         }
-        // The reply to PING comes behind that to SUBSCRIBE; a refusal of the latter comes in its place.
-        client.ping::<fred::types::Value>(None).await
-    };
-    let result = timeout(patience, confirmed).await;
-    let result = result.unwrap_or_else(|_| Err(FredError::new(ErrorKind::Timeout, "no answer in time")));
-    if let (Err(error), Some(channel)) = (&result, channel) {
-        tracing::warn!(channel, %error, "the inbox could not be subscribed; waiters spin meanwhile");
+        result.is_ok()
     }
-    result.is_ok()
+
+    /// Whether the connection still answers; if not, a new one is made.
+    async fn answers(&self) -> bool {
+        let pong = timeout(self.patience, self.client.ping::<fred::types::Value>(None)).await;
+        let answers = matches!(pong, Ok(Ok(_)));
+        if !answers {
+            let _ = timeout(self.patience, self.client.force_reconnection()).await;
+        }
+        answers
+    }
 }

@@ -7,6 +7,7 @@ mod acquire;
 mod backend;
 mod backoff;
 mod cell;
+mod connect;
 mod core;
 mod error;
 mod fred_backend;

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::backend::{Arg, Backend, Event, Lane, Reply};
 use crate::core::Core;
 use crate::error::Error;
-use crate::fred_backend;
+use crate::connect::connect;
 use crate::id::Spec;
 use crate::name;
 use crate::options::ClientOptions;
@@ -31,7 +31,7 @@ impl Runtime {
     ///
     /// Bad options, or why the server cannot be used.
     pub async fn connect(options: ClientOptions) -> Result<Arc<Self>, Error> {
-        fred_backend::connect(options.checked()?).await
+        connect(options.checked()?).await
     }
 
     /// Makes a runtime over a backend; the future that comes with it is its watchdog, for the caller to run.
@@ -131,13 +131,7 @@ impl Runtime {
         let core = &self.core;
         let now = core.now();
         let until = now.after(core.valid());
-        core.with(|state| {
-            state.close();
-            for seq in state.holds() {
-                state.lose(seq);
-                state.abandon(seq, now, core.valid());
-            }
-        });
+        core.with(|state| state.close(now, core.valid()));
         self.end();
         loop {
             let finished = core.finished.notified();

@@ -309,6 +309,9 @@ impl State {
     /// Nobody wants the id any more, whatever has become of it.
     pub(crate) fn abandon(&mut self, seq: u64, now: Moment, valid: Duration) {
         let Some(id) = self.ids.get(&seq) else { return };
+        if matches!(id.phase, Phase::Leaving(_)) {
+            return;
+        }
         // On the caller's connection the release cannot overtake an acquire that is still under way there.
         let lane = if matches!(id.phase, Phase::Asked(_)) { Lane::Caller } else { Lane::Watchdog };
         self.leave(seq, lane, now, valid);
@@ -324,7 +327,7 @@ impl State {
             Phase::Held(held) => held.cell.deadline(),
             _ => now.after(id.terms.lease.duration()),
         };
-        let answered = !matches!(id.phase, Phase::Asked(_));
+        let answered = !matches!(id.phase, Phase::Asked(_) | Phase::Ended);
         id.phase = Phase::Leaving(Leaving { until: until.max(now.after(valid)), tries: 0, lane });
         self.release_late(seq, answered, now, valid);
     }
@@ -353,12 +356,13 @@ impl State {
         self.ids.remove(&seq);
     }
 
-    /// Ends all waiting, for the client is shut down.
-    pub(crate) fn close(&mut self) {
+    /// Ends every hold and all waiting, for the client is shut down.
+    pub(crate) fn close(&mut self, now: Moment, valid: Duration) {
         self.closed = true;
-        let waiting: Vec<u64> = self.lines.values().flat_map(|line| line.waiters.iter().map(|(_, seq)| *seq)).collect();
-        for seq in waiting {
+        for seq in self.ids.keys().copied().collect::<Vec<_>>() {
             self.tell(seq, Outcome::Failed(Error::Closed));
+            self.lose(seq);
+            self.abandon(seq, now, valid);
         }
     }
 }
