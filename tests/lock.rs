@@ -29,7 +29,11 @@ async fn a_waiter_is_granted_when_the_holder_releases() {
     let lock = client.lock("x");
     eventually_async(SOON, async || lock.inspect().await.unwrap().waiting == 1).await;
     guard.release().await.unwrap();
-    let guard = tokio::time::timeout(SOON, waiter).await.unwrap().unwrap().unwrap();
+    let guard = tokio::time::timeout(SOON, waiter)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
     assert_eq!(guard.state(), HoldState::Held);
     guard.release().await.unwrap();
     assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
@@ -52,5 +56,8 @@ async fn an_owner_re_enters_what_it_holds() {
         })
         .await
         .unwrap();
-    assert!(matches!(client.lock("").acquire().await, Err(Error::InvalidName { .. })));
+    assert!(matches!(
+        client.lock("").acquire().await,
+        Err(Error::InvalidName { .. })
+    ));
 }

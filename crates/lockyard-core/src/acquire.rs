@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
+use tracing::Instrument;
 
 use crate::backend::{Arg, Fault, Lane, Moment};
 use crate::backoff::Backoff;
@@ -63,8 +64,21 @@ pub async fn acquire(
         Wait::For(wait) => (Wait::For(wait), now.after(wait)),
         Wait::Forever => (wait, Moment::NEVER),
     };
-    let mut acquire = Acquire { runtime, spec, owner, terms, wait, until, ticket: 0 };
-    let hold = acquire.repeat().await?;
+    let mut acquire = Acquire {
+        runtime,
+        spec,
+        owner,
+        terms,
+        wait,
+        until,
+        ticket: 0,
+    };
+    let span = tracing::debug_span!(
+        "acquire",
+        lock = spec.name,
+        owner = acquire.owner.as_ref().map(Owner::text)
+    );
+    let hold = acquire.repeat().instrument(span).await?;
     if let Some(hold) = &hold {
         let wait = core.now().since(now);
         tracing::debug!(lock = spec.name, owner = %hold.owner_text(), ?wait, outcome = "acquired", "acquired");
@@ -117,7 +131,11 @@ impl Acquire<'_> {
                         return Err(error);
                     }
                     if !std::mem::replace(&mut troubled, true) {
-                        tracing::warn!(lock = self.spec.name, error = &error as &dyn std::error::Error, "trying on to acquire");
+                        tracing::warn!(
+                            lock = self.spec.name,
+                            error = &error as &dyn std::error::Error,
+                            "trying on to acquire"
+                        );
                     }
                     retry.sleep(core, self.until).await;
                 }
@@ -133,10 +151,10 @@ impl Acquire<'_> {
     }
 
     async fn attempt(&mut self) -> Result<Attempt, Error> {
-        if let Some(owner) = self.owner.clone() {
-            if let Some(attempt) = self.nest(&owner).await? {
-                return Ok(attempt);
-            }
+        if let Some(owner) = &self.owner
+            && let Some(attempt) = self.nest(owner).await?
+        {
+            return Ok(attempt);
         }
         let core = self.runtime.core();
         let valid = match core.valid_until(Lane::Caller).await {
@@ -149,8 +167,18 @@ impl Acquire<'_> {
             _ => "try",
         };
         let (claim, told, args) = self.register(mode, valid)?;
-        let timeout = self.until.max(core.now().after(GRACE)).since(core.now()).min(core.valid());
-        let call = core.call(Lane::Caller, &self.spec.family.acquire, self.spec.keys.clone(), args, timeout);
+        let timeout = self
+            .until
+            .max(core.now().after(GRACE))
+            .since(core.now())
+            .min(core.valid());
+        let call = core.call(
+            Lane::Caller,
+            &self.spec.family.acquire,
+            self.spec.keys.clone(),
+            args,
+            timeout,
+        );
         tokio::pin!(told);
         let (reply, sent) = tokio::select! {
             biased;
@@ -161,7 +189,9 @@ impl Acquire<'_> {
             },
         };
         let Some(acquired) = Acquired::parse(&reply) else {
-            return Err(Error::UnexpectedReply { name: self.spec.name.clone() });
+            return Err(Error::UnexpectedReply {
+                name: self.spec.name.clone(),
+            });
         };
         core.synced(sent, acquired.us());
         match acquired {
@@ -172,13 +202,18 @@ impl Acquire<'_> {
                 core.with(|state| state.held(claim.seq, cell, sent.after(lease / 3)));
                 let hold = claim.into_hold(self)?;
                 match hold.state() {
-                    HoldState::Lost => Err(Error::LeaseLost { name: self.spec.name.clone() }),
+                    HoldState::Lost => Err(Error::LeaseLost {
+                        name: self.spec.name.clone(),
+                    }),
                     _ => Ok(Attempt::Held(hold)),
                 }
             }
             Acquired::Queued { ticket, look, .. } => {
                 self.ticket = ticket;
-                let look = core.now().after(look.saturating_add(Duration::from_millis(1)).min(core.look_interval()));
+                let look = core.now().after(
+                    look.saturating_add(Duration::from_millis(1))
+                        .min(core.look_interval()),
+                );
                 core.with(|state| state.queued(claim.seq, ticket, look));
                 tokio::select! {
                     biased;
@@ -199,7 +234,9 @@ impl Acquire<'_> {
             }
             Acquired::Unfenced { .. } => {
                 claim.dismiss();
-                Err(Error::NotFenced { name: self.spec.name.clone() })
+                Err(Error::NotFenced {
+                    name: self.spec.name.clone(),
+                })
             }
         }
     }
@@ -208,13 +245,25 @@ impl Acquire<'_> {
     async fn nest(&self, owner: &Owner) -> Result<Option<Attempt>, Error> {
         let core = self.runtime.core();
         let number = core.number();
-        let nest = core.with(|state| state.nest(&self.spec.keys[0], owner, self.terms, number, core.now()));
+        let nest = core
+            .with(|state| state.nest(&self.spec.keys[0], owner, self.terms, number, core.now()));
         let (seq, cell, renew) = match nest {
             Nest::Fresh => return Ok(None),
-            Nest::NotFenced => return Err(Error::NotFenced { name: self.spec.name.clone() }),
+            Nest::NotFenced => {
+                return Err(Error::NotFenced {
+                    name: self.spec.name.clone(),
+                });
+            }
             Nest::Shared { seq, cell, renew } => (seq, cell, renew),
         };
-        let hold = Hold::new(self.runtime, self.spec, Some(owner.clone()), seq, number, cell);
+        let hold = Hold::new(
+            self.runtime,
+            self.spec,
+            Some(owner.clone()),
+            seq,
+            number,
+            cell,
+        );
         if !renew {
             return Ok(Some(Attempt::Held(hold)));
         }
@@ -227,7 +276,11 @@ impl Acquire<'_> {
     }
 
     /// Makes the id, before anything is sent.
-    fn register(&self, mode: &'static str, valid: u64) -> Result<(Claim, oneshot::Receiver<Outcome>, Vec<Arg>), Error> {
+    fn register(
+        &self,
+        mode: &'static str,
+        valid: u64,
+    ) -> Result<(Claim, oneshot::Receiver<Outcome>, Vec<Arg>), Error> {
         let core = self.runtime.core();
         let seq = core.number();
         let hold = match &self.owner {
@@ -260,11 +313,22 @@ impl Acquire<'_> {
             due: Moment::NEVER,
             flying: false,
         };
-        core.with(|state| match state.closed {
-            true => Err(Error::Closed),
-            false => Ok(state.register(seq, id)),
+        core.with(|state| {
+            if state.closed {
+                return Err(Error::Closed);
+            }
+            state.register(seq, id);
+            Ok(())
         })?;
-        Ok((Claim { runtime: self.runtime.clone(), seq, open: true }, told, args))
+        Ok((
+            Claim {
+                runtime: self.runtime.clone(),
+                seq,
+                open: true,
+            },
+            told,
+            args,
+        ))
     }
 
     fn told(&self, claim: Claim, outcome: Option<Outcome>) -> Result<Attempt, Error> {
@@ -272,7 +336,11 @@ impl Acquire<'_> {
             Some(Outcome::Granted) => {
                 let hold = claim.into_hold(self)?;
                 // Noticed too late, the turn is over, but not the place in the order of arrival.
-                Ok(if hold.state() == HoldState::Lost { Attempt::Again } else { Attempt::Held(hold) })
+                Ok(if hold.state() == HoldState::Lost {
+                    Attempt::Again
+                } else {
+                    Attempt::Held(hold)
+                })
             }
             Some(Outcome::Gone | Outcome::OwnerHolds) => Ok(Attempt::Again),
             Some(Outcome::Failed(error)) => Err(error),
@@ -303,9 +371,18 @@ impl Claim {
             Some(Phase::Held(held) | Phase::Lost(held)) => Some(held.cell.clone()),
             _ => None,
         });
-        let Some(cell) = cell else { return Err(Error::Closed) };
+        let Some(cell) = cell else {
+            return Err(Error::Closed);
+        };
         self.open = false;
-        Ok(Hold::new(&self.runtime, acquire.spec, acquire.owner.clone(), self.seq, 0, cell))
+        Ok(Hold::new(
+            &self.runtime,
+            acquire.spec,
+            acquire.owner.clone(),
+            self.seq,
+            0,
+            cell,
+        ))
     }
 }
 

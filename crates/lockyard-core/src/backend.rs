@@ -96,7 +96,7 @@ pub enum Reply {
     /// A bulk string.
     Text(Bytes),
     /// An array.
-    Array(Vec<Reply>),
+    Array(Vec<Self>),
     /// Anything else, which no script of ours answers.
     Other,
 }
@@ -154,7 +154,10 @@ impl Moment {
     /// The moment so much later; [`NEVER`](Self::NEVER) if that is out of reach.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
-        Self(u64::try_from(duration.as_nanos()).map_or(u64::MAX, |nanos| self.0.saturating_add(nanos)))
+        Self(
+            u64::try_from(duration.as_nanos())
+                .map_or(u64::MAX, |nanos| self.0.saturating_add(nanos)),
+        )
     }
 
     /// The moment so much earlier.

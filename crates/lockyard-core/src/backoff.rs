@@ -12,7 +12,10 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     pub(crate) fn new(shortest: Duration, longest: Duration) -> Self {
-        Self { next: shortest, longest }
+        Self {
+            next: shortest,
+            longest,
+        }
     }
 
     /// Sleeps longer each time, but never beyond `until`.

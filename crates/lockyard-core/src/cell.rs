@@ -85,10 +85,12 @@ impl Cell {
 
     /// Moves the deadline later; `false` if the hold is lost.
     pub(crate) fn extend(&self, now: Moment, deadline: Moment) -> bool {
-        let moved = self.deadline.fetch_update(SeqCst, SeqCst, |old| match old > now.as_nanos() {
-            true => Some(old.max(deadline.as_nanos())),
-            false => None,
-        });
+        let moved = self
+            .deadline
+            .fetch_update(SeqCst, SeqCst, |old| match old > now.as_nanos() {
+                true => Some(old.max(deadline.as_nanos())),
+                false => None,
+            });
         moved.is_ok() || !self.expire(now)
     }
 
@@ -115,7 +117,9 @@ impl Cell {
 
     /// Whether the deadline has passed; from then on it is lost.
     fn expire(&self, now: Moment) -> bool {
-        let passed = self.deadline.fetch_update(SeqCst, SeqCst, |old| (old != 0 && old <= now.as_nanos()).then_some(0));
+        let passed = self.deadline.fetch_update(SeqCst, SeqCst, |old| {
+            (old != 0 && old <= now.as_nanos()).then_some(0)
+        });
         if passed.is_ok() {
             self.lost.notify_waiters();
         }

@@ -31,7 +31,13 @@ pub(crate) async fn connect(options: ClientOptions) -> Result<Arc<Runtime>, Erro
     let (events, received) = mpsc::unbounded_channel();
     let (runtime, watchdog) = Runtime::start(backend.clone(), received, options)?;
     let channel = format!("{prefix}{}", runtime.core().client);
-    let inbox = Inbox { client: backend.inbox.clone(), channel, events, heartbeat, patience };
+    let inbox = Inbox {
+        client: backend.inbox.clone(),
+        channel,
+        events,
+        heartbeat,
+        patience,
+    };
 
     let (ready, connected) = oneshot::channel();
     let theirs = backend.clone();
@@ -48,16 +54,30 @@ pub(crate) async fn connect(options: ClientOptions) -> Result<Arc<Runtime>, Erro
         }
         watchdog.await;
     };
-    spawn(background).map_err(|_| error(FredError::new(ErrorKind::Unknown, "no thread could be started")))?;
+    spawn(background).map_err(|_| {
+        error(FredError::new(
+            ErrorKind::Unknown,
+            "no thread could be started",
+        ))
+    })?;
 
     let both = async {
         backend.connect_caller().await?;
-        connected.await.unwrap_or_else(|_| Err(FredError::new(ErrorKind::Unknown, "the watchdog has no runtime")))
+        connected.await.unwrap_or_else(|_| {
+            Err(FredError::new(
+                ErrorKind::Unknown,
+                "the watchdog has no runtime",
+            ))
+        })
     };
     let result = timeout(patience, both).await;
-    result.unwrap_or_else(|_| Err(FredError::new(ErrorKind::Timeout, "no connection in time"))).map_err(error)?;
+    result
+        .unwrap_or_else(|_| Err(FredError::new(ErrorKind::Timeout, "no connection in time")))
+        .map_err(error)?;
     let core = runtime.core();
-    core.valid_until(Lane::Caller).await.map_err(|fault| core.error("", fault))?;
+    core.valid_until(Lane::Caller)
+        .await
+        .map_err(|fault| core.error("", fault))?;
     let confirmed = async {
         while !spins && !core.with(|state| state.inbox) {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -77,11 +97,17 @@ async fn connect_background(backend: &FredBackend, spins: bool) -> Result<(), Fr
 
 /// Runs a future on a thread and a runtime of its own.
 fn spawn(future: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
-    let run = move || match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let run = move || match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime.block_on(future),
         Err(error) => tracing::error!(%error, "the watchdog could not start"),
     };
-    thread::Builder::new().name("lockyard-watchdog".to_owned()).spawn(run).map(drop)
+    thread::Builder::new()
+        .name("lockyard-watchdog".to_owned())
+        .spawn(run)
+        .map(drop)
 }
 
 /// Why a connection could not be made.

@@ -76,7 +76,10 @@ impl Core {
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.lock();
         let result = work(&mut state);
-        if state.sleeps_until.is_some_and(|until| state.next_wake().is_some_and(|wake| wake < until)) {
+        if state
+            .sleeps_until
+            .is_some_and(|until| state.next_wake().is_some_and(|wake| wake < until))
+        {
             state.sleeps_until = None;
             self.wake.notify_one();
         }
@@ -121,10 +124,15 @@ impl Core {
     ) -> Result<(Reply, Moment), Fault> {
         let sent = self.now();
         let run = self.backend.run(lane, Call { script, keys, args });
-        let reply = self.in_time(run, timeout).await.inspect_err(|fault| match fault {
-            Fault::Refused(error) if error.kind() == ServerErrorKind::ReadOnly => self.backend.reconnect(lane),
-            _ => {}
-        })?;
+        let reply = self
+            .in_time(run, timeout)
+            .await
+            .inspect_err(|fault| match fault {
+                Fault::Refused(error) if error.kind() == ServerErrorKind::ReadOnly => {
+                    self.backend.reconnect(lane)
+                }
+                _ => {}
+            })?;
         Ok((reply, sent))
     }
 
@@ -132,26 +140,42 @@ impl Core {
     pub(crate) async fn valid_until(&self, lane: Lane) -> Result<u64, Fault> {
         let known = |core: &Self| {
             let now = core.now();
-            core.with(|state| state.sync.and_then(|sync| sync.valid_until(now, core.valid())))
+            core.with(|state| {
+                state
+                    .sync
+                    .and_then(|sync| sync.valid_until(now, core.valid()))
+            })
         };
         if let Some(valid) = known(self) {
             return Ok(valid);
         }
         let sent = self.now();
-        let us = self.in_time(self.backend.server_time(lane), self.valid()).await?;
+        let us = self
+            .in_time(self.backend.server_time(lane), self.valid())
+            .await?;
         self.synced(sent, us);
         Ok(us.saturating_add(self.valid().as_micros() as u64))
     }
 
     /// A reply with the server's time has come.
     pub(crate) fn synced(&self, sent: Moment, us: u64) {
-        let sync = Sync { sent, received: self.now(), us };
+        let sync = Sync {
+            sent,
+            received: self.now(),
+            us,
+        };
         self.with(|state| state.answered(sync));
     }
 
-    async fn in_time<T>(&self, work: impl Future<Output = Result<T, Fault>>, timeout: Duration) -> Result<T, Fault> {
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, Fault>>,
+        timeout: Duration,
+    ) -> Result<T, Fault> {
         let timed_out = || fred::error::Error::new(ErrorKind::Timeout, "no answer in time");
-        tokio::time::timeout(timeout, work).await.unwrap_or_else(|_| Err(Fault::Unanswered(timed_out())))
+        tokio::time::timeout(timeout, work)
+            .await
+            .unwrap_or_else(|_| Err(Fault::Unanswered(timed_out())))
     }
 
     /// What a user is told of a fault.
@@ -160,7 +184,10 @@ impl Core {
         match fault {
             Fault::Unanswered(source) => Error::Unreachable { server, source },
             Fault::Refused(source) if source.kind() == ServerErrorKind::WrongType => {
-                Error::WrongType { name: name.to_owned(), source }
+                Error::WrongType {
+                    name: name.to_owned(),
+                    source,
+                }
             }
             Fault::Refused(source) => Error::Refused { server, source },
         }

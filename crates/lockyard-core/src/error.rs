@@ -39,7 +39,9 @@ pub enum Error {
         reason: &'static str,
     },
     /// A server URL cannot be read.
-    #[error("invalid server URL: expected redis://[user:password@]host[:port][/database], rediss://… or redis+unix:///path")]
+    #[error(
+        "invalid server URL: expected redis://[user:password@]host[:port][/database], rediss://… or redis+unix:///path"
+    )]
     InvalidUrl {
         /// The Redis client's reason.
         #[source]
@@ -79,22 +81,28 @@ pub enum Error {
         name: String,
     },
     /// Nobody knows whether a release was done; the runtime goes on trying in the background.
-    #[error("it is unknown whether {name:?} was released: the release goes on in the background, at most until the lease is over")]
+    #[error(
+        "it is unknown whether {name:?} was released: the release goes on in the background, at most until the lease is over"
+    )]
     OutcomeUnknown {
         /// The primitive's name.
         name: String,
         /// Why there is no answer.
         #[source]
-        source: Box<Error>,
+        source: Box<Self>,
     },
     /// A fenced acquire met a hold of its own owner that has no fencing token.
-    #[error("the owner already holds {name:?} without a fencing token: acquire the outer hold fenced as well")]
+    #[error(
+        "the owner already holds {name:?} without a fencing token: acquire the outer hold fenced as well"
+    )]
     NotFenced {
         /// The primitive's name.
         name: String,
     },
     /// The hold's lease is renewed by the watchdog, so there is nothing to extend by hand.
-    #[error("the hold of {name:?} is renewed by the watchdog: only a fixed lease is extended by hand")]
+    #[error(
+        "the hold of {name:?} is renewed by the watchdog: only a fixed lease is extended by hand"
+    )]
     NotFixed {
         /// The primitive's name.
         name: String,
@@ -116,7 +124,9 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::LeaseLost { .. } => true,
-            Self::Refused { source, .. } => source.kind().is_transient() || source.kind() == ServerErrorKind::OutOfMemory,
+            Self::Refused { source, .. } => {
+                source.kind().is_transient() || source.kind() == ServerErrorKind::OutOfMemory
+            }
             _ => false,
         }
     }
@@ -132,7 +142,9 @@ impl ServerError {
     /// Takes the text of an error reply, which begins with its code.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into() }
+        Self {
+            message: message.into(),
+        }
     }
 
     /// What the server said.
@@ -154,7 +166,9 @@ impl ServerError {
             "LOADING" => Kind::Loading,
             "BUSY" => Kind::Busy,
             "CROSSSLOT" => Kind::CrossSlot,
-            "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN" | "NOREPLICAS" | "MISCONF" | "UNKILLABLE" => Kind::Unavailable,
+            "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN" | "NOREPLICAS" | "MISCONF" | "UNKILLABLE" => {
+                Kind::Unavailable
+            }
             _ => Kind::Other,
         }
     }
@@ -198,15 +212,22 @@ impl ServerErrorKind {
     /// Whether the refusal passes by itself, so that a waiting call goes on trying.
     #[must_use]
     pub fn is_transient(self) -> bool {
-        matches!(self, Self::ReadOnly | Self::Loading | Self::Busy | Self::Unavailable)
+        matches!(
+            self,
+            Self::ReadOnly | Self::Loading | Self::Busy | Self::Unavailable
+        )
     }
 
     /// What to do about it.
     fn advice(self) -> &'static str {
         match self {
-            Self::OutOfMemory => "it is out of memory; raise maxmemory or free keys, then try again",
+            Self::OutOfMemory => {
+                "it is out of memory; raise maxmemory or free keys, then try again"
+            }
             Self::WrongType => "a key holds data of another type; use another name or prefix",
-            Self::NoPermission => "the user lacks a right; the documentation lists the rights needed",
+            Self::NoPermission => {
+                "the user lacks a right; the documentation lists the rights needed"
+            }
             Self::Unauthenticated => "user or password are wrong or missing",
             Self::ReadOnly => "it is a read-only replica; connect to the primary",
             Self::Loading => "it is still loading its data; try again",

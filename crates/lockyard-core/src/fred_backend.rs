@@ -11,7 +11,9 @@ use bytes::Bytes;
 use fred::clients::Client;
 use fred::error::Error as FredError;
 use fred::interfaces::{ClientLike, LuaInterface};
-use fred::types::config::{Config, ConnectionConfig, PerformanceConfig, ReconnectPolicy, ServerConfig};
+use fred::types::config::{
+    Config, ConnectionConfig, PerformanceConfig, ReconnectPolicy, ServerConfig,
+};
 use fred::types::{Builder, ClusterHash, ConnectHandle, CustomCommand, Key, Value};
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
@@ -42,7 +44,9 @@ impl FredBackend {
             inbox: client()?,
             caller_task: OnceLock::new(),
             server: address(&options.config),
-            random: Mutex::new(fastrand::Rng::with_seed(uuid::Uuid::new_v4().as_u64_pair().0)),
+            random: Mutex::new(fastrand::Rng::with_seed(
+                uuid::Uuid::new_v4().as_u64_pair().0,
+            )),
             reconnected: Mutex::default(),
         })
     }
@@ -56,7 +60,10 @@ impl FredBackend {
 
     /// The lane's connection; the watchdog's, once the runtime of the caller's has ended.
     fn client(&self, lane: Lane) -> &Client {
-        let ended = self.caller_task.get().is_some_and(ConnectHandle::is_finished);
+        let ended = self
+            .caller_task
+            .get()
+            .is_some_and(ConnectHandle::is_finished);
         match lane {
             Lane::Caller if !ended => &self.caller,
             _ => &self.watchdog,
@@ -71,8 +78,14 @@ fn client(config: &Config, timeout: Duration) -> Result<Client, FredError> {
         max_command_attempts: 1,
         ..ConnectionConfig::default()
     };
-    let performance = PerformanceConfig { broadcast_channel_capacity: 1024, ..PerformanceConfig::default() };
-    let mut builder = Builder::from_config(Config { fail_fast: true, ..config.clone() });
+    let performance = PerformanceConfig {
+        broadcast_channel_capacity: 1024,
+        ..PerformanceConfig::default()
+    };
+    let mut builder = Builder::from_config(Config {
+        fail_fast: true,
+        ..config.clone()
+    });
     builder.set_connection_config(connection);
     builder.set_performance_config(performance);
     builder.set_policy(ReconnectPolicy::new_exponential(0, 10, 1000, 2));
@@ -83,7 +96,12 @@ fn client(config: &Config, timeout: Duration) -> Result<Client, FredError> {
 fn address(config: &Config) -> String {
     match &config.server {
         ServerConfig::Unix { path } => path.display().to_string(),
-        server => server.hosts().iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        server => server
+            .hosts()
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", "),
     }
 }
 
@@ -110,11 +128,18 @@ impl Backend for FredBackend {
             let keys: Vec<Key> = call.keys.into_iter().map(Key::from).collect();
             let args: Vec<Value> = call.args.into_iter().map(value).collect();
             // Clones of both cost some reference counts, and let NOSCRIPT be answered at once.
-            match client.evalsha::<Value, _, _, _>(call.script.sha(), keys.clone(), args.clone()).await {
+            match client
+                .evalsha::<Value, _, _, _>(call.script.sha(), keys.clone(), args.clone())
+                .await
+            {
                 Ok(value) => Ok(reply(value)),
                 Err(error) if error.details().starts_with("NOSCRIPT") => {
                     let text = call.script.text();
-                    client.eval::<Value, _, _, _>(text, keys, args).await.map(reply).map_err(fault)
+                    client
+                        .eval::<Value, _, _, _>(text, keys, args)
+                        .await
+                        .map(reply)
+                        .map_err(fault)
                 }
                 Err(error) => Err(fault(error)),
             }
@@ -124,7 +149,11 @@ impl Backend for FredBackend {
     fn server_time(&self, lane: Lane) -> BoxFuture<'_, Result<u64, Fault>> {
         Box::pin(async move {
             let command = CustomCommand::new_static("TIME", ClusterHash::Random, false);
-            let time: Vec<u64> = self.client(lane).custom(command, Vec::<Value>::new()).await.map_err(fault)?;
+            let time: Vec<u64> = self
+                .client(lane)
+                .custom(command, Vec::<Value>::new())
+                .await
+                .map_err(fault)?;
             match time[..] {
                 [seconds, micros] => Ok(seconds * 1_000_000 + micros),
                 _ => Err(Fault::Refused(ServerError::new("unexpected reply to TIME"))),
@@ -159,7 +188,9 @@ impl Backend for FredBackend {
 
 impl fmt::Debug for FredBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FredBackend").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("FredBackend")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
     }
 }
 
@@ -172,7 +203,9 @@ const CLOCK: ClockId = ClockId::Monotonic;
 fn value(arg: Arg) -> Value {
     match arg {
         Arg::Text(text) => Value::Bytes(text),
-        Arg::Number(number) => i64::try_from(number).map_or_else(|_| number.to_string().into(), Value::Integer),
+        Arg::Number(number) => {
+            i64::try_from(number).map_or_else(|_| number.to_string().into(), Value::Integer)
+        }
     }
 }
 

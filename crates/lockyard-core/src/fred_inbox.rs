@@ -49,7 +49,11 @@ impl Inbox {
         loop {
             if !up {
                 up = self.subscribe().await;
-                if self.events.send(if up { Event::InboxUp } else { Event::InboxDown }).is_err() {
+                if self
+                    .events
+                    .send(if up { Event::InboxUp } else { Event::InboxDown })
+                    .is_err()
+                {
                     return;
                 }
             }
@@ -87,7 +91,8 @@ impl Inbox {
             self.client.ping::<fred::types::Value>(None).await
         };
         let result = timeout(self.patience, subscribed).await;
-        let result = result.unwrap_or_else(|_| Err(FredError::new(ErrorKind::Timeout, "no answer in time")));
+        let result =
+            result.unwrap_or_else(|_| Err(FredError::new(ErrorKind::Timeout, "no answer in time")));
         if let Err(error) = &result {
             tracing::warn!(channel = self.channel, %error, "the inbox could not be subscribed; waiters spin meanwhile");
         }

@@ -17,7 +17,7 @@ use crate::id::{Phase, Spec};
 use crate::lease::{Lease, checked};
 use crate::owner::Owner;
 use crate::renewal::{self, Renewal};
-use crate::reply::{self, Released};
+use crate::reply::{self, Answer};
 use crate::runtime::Runtime;
 use crate::state::Parting;
 
@@ -42,7 +42,15 @@ impl Hold {
         share: u64,
         cell: Arc<Cell>,
     ) -> Self {
-        Self { runtime: runtime.clone(), spec: spec.clone(), owner, seq, share, cell, open: true }
+        Self {
+            runtime: runtime.clone(),
+            spec: spec.clone(),
+            owner,
+            seq,
+            share,
+            cell,
+            open: true,
+        }
     }
 
     /// The name of what is held.
@@ -72,7 +80,9 @@ impl Hold {
     /// The owner that holds.
     #[must_use]
     pub fn owner(&self) -> Owner {
-        self.owner.clone().unwrap_or_else(|| Owner::new(self.core().uuid, self.seq))
+        self.owner
+            .clone()
+            .unwrap_or_else(|| Owner::new(self.core().uuid, self.seq))
     }
 
     pub(crate) fn owner_text(&self) -> String {
@@ -112,8 +122,13 @@ impl Hold {
         let lease = checked(lease)?;
         let ends = self.core().now().after(lease);
         let fixed = self.core().with(|state| {
-            let Phase::Held(held) = &mut state.get_mut(self.seq)?.phase else { return None };
-            let share = held.shares.iter_mut().find(|share| share.number == self.share)?;
+            let Phase::Held(held) = &mut state.get_mut(self.seq)?.phase else {
+                return None;
+            };
+            let share = held
+                .shares
+                .iter_mut()
+                .find(|share| share.number == self.share)?;
             let fixed = matches!(share.lease, Lease::Fixed(_));
             if fixed {
                 share.ends = share.ends.max(ends);
@@ -122,7 +137,11 @@ impl Hold {
         });
         match fixed {
             None => return Err(self.lease_lost()),
-            Some(false) => return Err(Error::NotFixed { name: self.spec.name.clone() }),
+            Some(false) => {
+                return Err(Error::NotFixed {
+                    name: self.spec.name.clone(),
+                });
+            }
             Some(true) => {}
         }
         match self.renew_now().await {
@@ -138,9 +157,13 @@ impl Hold {
         let until = core.now().after(core.valid());
         let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
         loop {
-            let Some(renewal) = core.with(|state| Renewal::of(state, self.seq, core.now())) else { return Ok(()) };
+            let Some(renewal) = core.with(|state| Renewal::of(state, self.seq, core.now())) else {
+                return Ok(());
+            };
             match renewal::send(core, Lane::Caller, std::slice::from_ref(&renewal)).await {
-                Err(fault) if fault.passes() && core.now() < until => backoff.sleep(core, until).await,
+                Err(fault) if fault.passes() && core.now() < until => {
+                    backoff.sleep(core, until).await
+                }
                 result => return result,
             }
         }
@@ -171,25 +194,38 @@ impl Hold {
 
     async fn release_last(&self, deadline: Moment) -> Result<(), Error> {
         let core = self.core();
-        let background = Background { core, seq: self.seq };
-        let Some(entry) = core.with(|state| state.get(self.seq).map(|id| id.entry.clone())) else { return Ok(()) };
+        let background = Background {
+            core,
+            seq: self.seq,
+        };
+        let Some(entry) = core.with(|state| state.get(self.seq).map(|id| id.entry.clone())) else {
+            return Ok(());
+        };
         let until = core.now().after(core.valid()).min(deadline);
         let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
         let mut first = true;
         loop {
             let timeout = until.since(core.now()).max(Duration::from_millis(1));
             let args = release_args(core, &entry);
-            let call = core.call(Lane::Caller, &self.spec.family.release, self.spec.keys.clone(), args, timeout);
+            let call = core.call(
+                Lane::Caller,
+                &self.spec.family.release,
+                self.spec.keys.clone(),
+                args,
+                timeout,
+            );
             let fault = match call.await {
                 Ok((reply, _)) => {
-                    let (more, released) = reply::released(&reply, 1)
-                        .ok_or_else(|| Error::UnexpectedReply { name: self.spec.name.clone() })?;
+                    let (more, released) =
+                        reply::released(&reply, 1).ok_or_else(|| Error::UnexpectedReply {
+                            name: self.spec.name.clone(),
+                        })?;
                     if !more {
                         background.done();
                     }
                     // Absent in answer to a second sending: the first one did it.
                     return match released[0] {
-                        Released::Absent if first => Err(self.lease_lost()),
+                        Answer::Absent if first => Err(self.lease_lost()),
                         _ => Ok(()),
                     };
                 }
@@ -203,7 +239,10 @@ impl Hold {
             }
             let source = core.error(&self.spec.name, fault);
             return Err(match passes {
-                true => Error::OutcomeUnknown { name: self.spec.name.clone(), source: Box::new(source) },
+                true => Error::OutcomeUnknown {
+                    name: self.spec.name.clone(),
+                    source: Box::new(source),
+                },
                 false => source,
             });
         }
@@ -215,7 +254,9 @@ impl Hold {
     }
 
     fn lease_lost(&self) -> Error {
-        Error::LeaseLost { name: self.spec.name.clone() }
+        Error::LeaseLost {
+            name: self.spec.name.clone(),
+        }
     }
 
     fn core(&self) -> &Core {
@@ -239,8 +280,16 @@ impl Drop for Hold {
 
 /// The arguments of a release of one entry.
 pub(crate) fn release_args(core: &Core, entry: &Bytes) -> Vec<Arg> {
-    let end = entry.iter().position(|byte| *byte == b'|').unwrap_or(entry.len());
-    vec![Arg::Text(entry.slice(..end)), Arg::Text(core.inbox.clone()), Arg::Number(1), Arg::Text(entry.clone())]
+    let end = entry
+        .iter()
+        .position(|byte| *byte == b'|')
+        .unwrap_or(entry.len());
+    vec![
+        Arg::Text(entry.slice(..end)),
+        Arg::Text(core.inbox.clone()),
+        Arg::Number(1),
+        Arg::Text(entry.clone()),
+    ]
 }
 
 /// Leaves a release to the watchdog, unless it is done here.
@@ -259,6 +308,7 @@ impl Background<'_> {
 
 impl Drop for Background<'_> {
     fn drop(&mut self) {
-        self.core.with(|state| state.set_due(self.seq, self.core.now()));
+        self.core
+            .with(|state| state.set_due(self.seq, self.core.now()));
     }
 }

@@ -26,7 +26,9 @@ pub struct Spec {
 
 impl fmt::Debug for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Spec").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Spec")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -127,7 +129,11 @@ impl Share {
             (Lease::Renewed(_), Some(longest)) => since.after(longest),
             (Lease::Renewed(_), None) => Moment::NEVER,
         };
-        Self { number, lease: terms.lease, ends }
+        Self {
+            number,
+            lease: terms.lease,
+            ends,
+        }
     }
 
     /// The lease that it wants from now.
@@ -141,12 +147,15 @@ impl Share {
 
     /// Whether the hold as it stands gives all that this share asks for.
     pub(crate) fn is_served_by(&self, held: &Held, now: Moment) -> bool {
-        let served = |other: &Share| match (self.lease, other.lease) {
+        let served = |other: &Self| match (self.lease, other.lease) {
             (Lease::Renewed(mine), Lease::Renewed(other)) => mine <= other,
             _ => false,
         };
         match self.lease {
-            Lease::Renewed(_) => held.shares.iter().any(|other| now < other.ends && served(other)),
+            Lease::Renewed(_) => held
+                .shares
+                .iter()
+                .any(|other| now < other.ends && served(other)),
             Lease::Fixed(lease) => self.ends <= held.cell.deadline().after(margin(lease)),
         }
     }
@@ -155,12 +164,21 @@ impl Share {
 impl Held {
     /// The lease to ask for in the next renewal; zero only checks.
     pub(crate) fn wants(&self, now: Moment) -> Duration {
-        self.shares.iter().map(|share| share.wants(now)).max().unwrap_or_default()
+        self.shares
+            .iter()
+            .map(|share| share.wants(now))
+            .max()
+            .unwrap_or_default()
     }
 
     /// How often it is renewed or checked.
     pub(crate) fn period(&self) -> Duration {
-        self.shares.iter().map(|share| share.lease.duration()).min().unwrap_or_default() / 3
+        self.shares
+            .iter()
+            .map(|share| share.lease.duration())
+            .min()
+            .unwrap_or_default()
+            / 3
     }
 }
 

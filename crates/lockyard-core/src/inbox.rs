@@ -37,10 +37,19 @@ fn on_message(core: &Core, message: &[u8], now: Moment) {
             }
         }
         ["revoked", hold] => {
-            let lost = seq_of(hold.as_bytes(), &core.client)
-                .and_then(|seq| core.with(|state| state.lose(seq).then(|| state.get(seq).map(|id| id.spec.name.clone()))));
+            let lost = seq_of(hold.as_bytes(), &core.client).and_then(|seq| {
+                core.with(|state| {
+                    state
+                        .lose(seq)
+                        .then(|| state.get(seq).map(|id| id.spec.name.clone()))
+                })
+            });
             if let Some(Some(name)) = lost {
-                tracing::warn!(lock = name, outcome = "lost", "the hold was released by force");
+                tracing::warn!(
+                    lock = name,
+                    outcome = "lost",
+                    "the hold was released by force"
+                );
             }
         }
         _ => tracing::warn!(%text, "unknown message in the inbox"),
@@ -50,7 +59,10 @@ fn on_message(core: &Core, message: &[u8], now: Moment) {
 fn granted(core: &Core, state: &mut State, seq: u64, us: u64, entry: &str, now: Moment) {
     let Some(id) = state.get(seq) else {
         // An id that was given up: it is to be released once more anyhow, so do it now.
-        if let Some(at) = state.late.iter().position(|late| entry.as_bytes().starts_with(&late.entry))
+        if let Some(at) = state
+            .late
+            .iter()
+            .position(|late| entry.as_bytes().starts_with(&late.entry))
             && let Some(mut late) = state.late.remove(at)
         {
             late.until = now;
@@ -62,8 +74,15 @@ fn granted(core: &Core, state: &mut State, seq: u64, us: u64, entry: &str, now: 
         return;
     }
     let lease = id.first_lease(core.options.waiter_timeout);
-    let token = token(entry.as_bytes().strip_prefix(&id.entry[..]).unwrap_or_default());
-    let deadline = state.sync.and_then(|sync| sync.granted(us, lease, now, core.options.waiter_timeout));
+    let token = token(
+        entry
+            .as_bytes()
+            .strip_prefix(&id.entry[..])
+            .unwrap_or_default(),
+    );
+    let deadline = state
+        .sync
+        .and_then(|sync| sync.granted(us, lease, now, core.options.waiter_timeout));
     match deadline {
         Some(deadline) if deadline > now => {
             let check = now.after(lease / 3);

@@ -48,7 +48,9 @@ pub(crate) fn checked(lease: Duration) -> Result<Duration, Error> {
     if lease < SHORTEST || lease > LONGEST {
         return Err(Error::InvalidLease { lease });
     }
-    Ok(Duration::from_millis(lease.as_nanos().div_ceil(1_000_000) as u64))
+    Ok(Duration::from_millis(
+        lease.as_nanos().div_ceil(1_000_000) as u64
+    ))
 }
 
 /// What is taken off a lease for the drift of two clocks.
@@ -67,8 +69,14 @@ mod tests {
         assert!(checked(Duration::from_millis(9)).is_err());
         assert!(checked(LONGEST + Duration::from_nanos(1)).is_err());
         assert!(checked(Duration::MAX).is_err());
-        assert_eq!(checked(Duration::from_millis(10)).unwrap(), Duration::from_millis(10));
+        assert_eq!(
+            checked(Duration::from_millis(10)).unwrap(),
+            Duration::from_millis(10)
+        );
         assert_eq!(checked(LONGEST).unwrap(), LONGEST);
-        assert_eq!(checked(Duration::from_nanos(10_000_001)).unwrap(), Duration::from_millis(11));
+        assert_eq!(
+            checked(Duration::from_nanos(10_000_001)).unwrap(),
+            Duration::from_millis(11)
+        );
     }
 }

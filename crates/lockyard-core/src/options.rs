@@ -53,7 +53,9 @@ impl ClientOptions {
     ///
     /// [`Error::InvalidUrl`], which does not repeat the URL as it may contain a password.
     pub fn from_url(url: &str) -> Result<Self, Error> {
-        Config::from_url(url).map(Self::from_config).map_err(|source| Error::InvalidUrl { source })
+        Config::from_url(url)
+            .map(Self::from_config)
+            .map_err(|source| Error::InvalidUrl { source })
     }
 
     /// Connects as a [`fred`] configuration says.
@@ -135,14 +137,25 @@ impl ClientOptions {
         if self.prefix.len() > 256 || self.prefix.contains(['{', '}']) {
             return invalid("prefix", "a prefix has at most 256 bytes and no braces");
         }
-        if !(Duration::from_millis(100)..=Duration::from_secs(3600)).contains(&self.waiter_timeout) {
-            return invalid("waiter_timeout", "a waiter timeout is between 100 ms and an hour");
+        if !(Duration::from_millis(100)..=Duration::from_secs(3600)).contains(&self.waiter_timeout)
+        {
+            return invalid(
+                "waiter_timeout",
+                "a waiter timeout is between 100 ms and an hour",
+            );
         }
-        if !(Duration::from_millis(10)..=Duration::from_secs(300)).contains(&self.operation_timeout) {
-            return invalid("operation_timeout", "an operation timeout is between 10 ms and 5 min");
+        if !(Duration::from_millis(10)..=Duration::from_secs(300)).contains(&self.operation_timeout)
+        {
+            return invalid(
+                "operation_timeout",
+                "an operation timeout is between 10 ms and 5 min",
+            );
         }
         if self.config.server.is_clustered() {
-            return invalid("server", "clusters of several nodes are not supported yet; connect to one server");
+            return invalid(
+                "server",
+                "clusters of several nodes are not supported yet; connect to one server",
+            );
         }
         self.lease = self.lease.checked()?;
         Ok(self)

@@ -44,7 +44,11 @@ pub struct Owner {
 
 impl Owner {
     pub(crate) fn new(uuid: Uuid, number: u64) -> Self {
-        Self { uuid, number, travelled: Arc::default() }
+        Self {
+            uuid,
+            number,
+            travelled: Arc::default(),
+        }
     }
 
     /// Runs a future in which every acquire uses this owner.
@@ -96,7 +100,9 @@ impl FromStr for Owner {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let owner = parse(text).ok_or_else(|| Error::InvalidOwner { text: excerpt(text) })?;
+        let owner = parse(text).ok_or_else(|| Error::InvalidOwner {
+            text: excerpt(text),
+        })?;
         owner.travelled.store(true, Relaxed);
         Ok(owner)
     }
@@ -167,11 +173,34 @@ mod tests {
         for bad in ["", ":", "1", "mode", "a:write"] {
             assert!(bad.parse::<Owner>().is_err(), "{bad:?}");
         }
-        for number in ["", "-1", "+1", "01", "1 ", "1/", "1|", "1\0", "1\n", "1:1", "18446744073709551616"] {
-            assert!(format!("{UUID}:{number}").parse::<Owner>().is_err(), "{number:?}");
+        for number in [
+            "",
+            "-1",
+            "+1",
+            "01",
+            "1 ",
+            "1/",
+            "1|",
+            "1\0",
+            "1\n",
+            "1:1",
+            "18446744073709551616",
+        ] {
+            assert!(
+                format!("{UUID}:{number}").parse::<Owner>().is_err(),
+                "{number:?}"
+            );
         }
-        assert!(format!("{}:1", UUID.to_uppercase()).parse::<Owner>().is_err());
-        assert!(format!("{}:1", UUID.replace('-', "")).parse::<Owner>().is_err());
+        assert!(
+            format!("{}:1", UUID.to_uppercase())
+                .parse::<Owner>()
+                .is_err()
+        );
+        assert!(
+            format!("{}:1", UUID.replace('-', ""))
+                .parse::<Owner>()
+                .is_err()
+        );
         assert!(format!("{{{UUID}}}:1").parse::<Owner>().is_err());
     }
 

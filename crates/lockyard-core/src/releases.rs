@@ -11,7 +11,7 @@ use crate::core::Core;
 use crate::error::ServerError;
 use crate::id::{Phase, Spec};
 use crate::renewal::slot;
-use crate::reply::{self, Released};
+use crate::reply::{self, Answer};
 use crate::state::State;
 
 /// The most entries and keys in one script.
@@ -29,8 +29,15 @@ pub(crate) struct Release {
 impl Release {
     pub(crate) fn of(state: &State, seq: u64) -> Option<Self> {
         let id = state.get(seq)?;
-        let Phase::Leaving(leaving) = &id.phase else { return None };
-        Some(Self { seq: Some(seq), spec: id.spec.clone(), entry: id.entry.clone(), lane: leaving.lane })
+        let Phase::Leaving(leaving) = &id.phase else {
+            return None;
+        };
+        Some(Self {
+            seq: Some(seq),
+            spec: id.spec.clone(),
+            entry: id.entry.clone(),
+            lane: leaving.lane,
+        })
     }
 }
 
@@ -40,8 +47,17 @@ pub(crate) fn take_late(state: &mut State, now: Moment, closing: bool) -> Vec<Re
         // Their last release is sent already, and only a second copy of a command could undo it.
         state.late.retain(|late| !late.answered);
     }
-    let ripe = state.late.iter().position(|late| late.until > now).unwrap_or(state.late.len());
-    let release = |late: crate::id::Late| Release { seq: None, spec: late.spec, entry: late.entry, lane: Lane::Watchdog };
+    let ripe = state
+        .late
+        .iter()
+        .position(|late| late.until > now)
+        .unwrap_or(state.late.len());
+    let release = |late: crate::id::Late| Release {
+        seq: None,
+        spec: late.spec,
+        entry: late.entry,
+        lane: Lane::Watchdog,
+    };
     state.late.drain(..ripe).map(release).collect()
 }
 
@@ -49,11 +65,18 @@ pub(crate) fn take_late(state: &mut State, now: Moment, closing: bool) -> Vec<Re
 pub(crate) fn batches(per_slot: bool, mut releases: Vec<Release>) -> Vec<Vec<Release>> {
     let group = |release: &Release| {
         let slot = per_slot.then(|| slot(&release.spec.keys[0]));
-        (std::ptr::from_ref(release.spec.family) as usize, release.lane == Lane::Caller, slot)
+        (
+            std::ptr::from_ref(release.spec.family) as usize,
+            release.lane == Lane::Caller,
+            slot,
+        )
     };
     releases.sort_by_cached_key(|release| (group(release), release.spec.keys[0].clone()));
     let chunks = releases.chunk_by(|a, b| group(a) == group(b));
-    chunks.flat_map(|chunk| chunk.chunks(BATCH)).map(<[Release]>::to_vec).collect()
+    chunks
+        .flat_map(|chunk| chunk.chunks(BATCH))
+        .map(<[Release]>::to_vec)
+        .collect()
 }
 
 /// Sends one batch and carries out the answers.
@@ -64,7 +87,7 @@ pub(crate) async fn send(core: &Core, batch: &[Release]) {
         Ok((more, results)) => {
             for (release, result) in batch.iter().zip(results) {
                 match (release.seq, result) {
-                    (Some(seq), Released::Error) => again(state, seq, true, now),
+                    (Some(seq), Answer::Error) => again(state, seq, true, now),
                     (Some(seq), _) if *more => state.set_due(seq, now),
                     (Some(seq), _) => state.finish(seq),
                     (None, _) => {}
@@ -79,13 +102,21 @@ pub(crate) async fn send(core: &Core, batch: &[Release]) {
     });
     if let Err(fault) = &result {
         let name = batch.first().map_or("", |release| &release.spec.name);
-        tracing::warn!(lock = name, ids = batch.len(), ?fault, outcome = "unknown", "release failed");
+        tracing::warn!(
+            lock = name,
+            ids = batch.len(),
+            ?fault,
+            outcome = "unknown",
+            "release failed"
+        );
     }
     core.finished.notify_waiters();
 }
 
-async fn exchange(core: &Core, batch: &[Release]) -> Result<(bool, Vec<Released>), Fault> {
-    let Some(first) = batch.first() else { return Ok((false, Vec::new())) };
+async fn exchange(core: &Core, batch: &[Release]) -> Result<(bool, Vec<Answer>), Fault> {
+    let Some(first) = batch.first() else {
+        return Ok((false, Vec::new()));
+    };
     let mut keys = Vec::new();
     let mut args = vec![Arg::from(""), Arg::Text(core.inbox.clone())];
     for lock in batch.chunk_by(|a, b| a.spec.keys[0] == b.spec.keys[0]) {
@@ -93,14 +124,25 @@ async fn exchange(core: &Core, batch: &[Release]) -> Result<(bool, Vec<Released>
         args.push(Arg::Number(lock.len() as u64));
         args.extend(lock.iter().map(|release| Arg::Text(release.entry.clone())));
     }
-    let (reply, _) = core.call(first.lane, &first.spec.family.release, keys, args, core.valid()).await?;
-    reply::released(&reply, batch.len()).ok_or_else(|| Fault::Refused(ServerError::new("unexpected reply to a release")))
+    let (reply, _) = core
+        .call(
+            first.lane,
+            &first.spec.family.release,
+            keys,
+            args,
+            core.valid(),
+        )
+        .await?;
+    reply::released(&reply, batch.len())
+        .ok_or_else(|| Fault::Refused(ServerError::new("unexpected reply to a release")))
 }
 
 /// The release has to be tried again, unless the hold has run out meanwhile or trying cannot help.
 fn again(state: &mut State, seq: u64, passes: bool, now: Moment) {
     let Some(id) = state.get_mut(seq) else { return };
-    let Phase::Leaving(leaving) = &mut id.phase else { return };
+    let Phase::Leaving(leaving) = &mut id.phase else {
+        return;
+    };
     if now >= leaving.until || !passes {
         state.finish(seq);
         return;

@@ -37,12 +37,27 @@ impl Renewal {
     pub(crate) fn of(state: &State, seq: u64, now: Moment) -> Option<Self> {
         let id = state.get(seq)?;
         let (lease, count, waits, remaining) = match &id.phase {
-            Phase::Asked(_) | Phase::Queued(..) => (id.terms.lease.duration(), 1, true, Duration::MAX),
-            Phase::Held(held) => (held.wants(now), held.shares.len(), false, held.cell.remaining(now)),
+            Phase::Asked(_) | Phase::Queued(..) => {
+                (id.terms.lease.duration(), 1, true, Duration::MAX)
+            }
+            Phase::Held(held) => (
+                held.wants(now),
+                held.shares.len(),
+                false,
+                held.cell.remaining(now),
+            ),
             Phase::Ended | Phase::Lost(_) | Phase::Leaving(_) => return None,
         };
         let (spec, entry) = (id.spec.clone(), id.entry.clone());
-        Some(Self { seq, spec, entry, lease, count, waits, remaining })
+        Some(Self {
+            seq,
+            spec,
+            entry,
+            lease,
+            count,
+            waits,
+            remaining,
+        })
     }
 }
 
@@ -55,13 +70,22 @@ pub(crate) fn batches(core: &Core, mut renewals: Vec<Renewal>) -> Vec<Vec<Renewa
     };
     renewals.sort_by_cached_key(group);
     let chunks = renewals.chunk_by(|a, b| group(a) == group(b));
-    chunks.flat_map(|chunk| chunk.chunks(BATCH)).map(<[Renewal]>::to_vec).collect()
+    chunks
+        .flat_map(|chunk| chunk.chunks(BATCH))
+        .map(<[Renewal]>::to_vec)
+        .collect()
 }
 
 /// What decides a key's slot: its hash tag.
 pub(crate) fn slot(key: &Bytes) -> Bytes {
-    let open = key.iter().position(|byte| *byte == b'{').map_or(0, |at| at + 1);
-    let close = key.iter().rposition(|byte| *byte == b'}').unwrap_or(key.len());
+    let open = key
+        .iter()
+        .position(|byte| *byte == b'{')
+        .map_or(0, |at| at + 1);
+    let close = key
+        .iter()
+        .rposition(|byte| *byte == b'}')
+        .unwrap_or(key.len());
     key.slice(open..close)
 }
 
@@ -69,32 +93,62 @@ pub(crate) fn slot(key: &Bytes) -> Bytes {
 pub(crate) async fn send(core: &Core, lane: Lane, batch: &[Renewal]) -> Result<(), Fault> {
     let result = exchange(core, lane, batch).await;
     if let Err(fault) = &result {
-        core.with(|state| batch.iter().for_each(|renewal| failed(core, state, renewal)));
+        core.with(|state| {
+            batch
+                .iter()
+                .for_each(|renewal| failed(core, state, renewal))
+        });
         if let Fault::Refused(error) = fault
             && error.kind() == ServerErrorKind::CrossSlot
         {
             core.per_slot.store(true, SeqCst);
         }
         let name = batch.first().map_or("", |renewal| &renewal.spec.name);
-        tracing::warn!(lock = name, ids = batch.len(), ?fault, outcome = "unknown", "renewal failed, trying on");
+        tracing::warn!(
+            lock = name,
+            ids = batch.len(),
+            ?fault,
+            outcome = "unknown",
+            "renewal failed, trying on"
+        );
     }
     result
 }
 
 async fn exchange(core: &Core, lane: Lane, batch: &[Renewal]) -> Result<(), Fault> {
-    let Some(family) = batch.first().map(|renewal| renewal.spec.family) else { return Ok(()) };
-    let keys = batch.iter().flat_map(|renewal| renewal.spec.keys.iter().cloned()).collect();
-    let mut args = vec![Arg::Text(core.inbox.clone()), Arg::Number(core.options.waiter_timeout.as_millis() as u64)];
+    let Some(family) = batch.first().map(|renewal| renewal.spec.family) else {
+        return Ok(());
+    };
+    let keys = batch
+        .iter()
+        .flat_map(|renewal| renewal.spec.keys.iter().cloned())
+        .collect();
+    let mut args = vec![
+        Arg::Text(core.inbox.clone()),
+        Arg::Number(core.options.waiter_timeout.as_millis() as u64),
+    ];
     for renewal in batch {
         let (lease, count) = (renewal.lease.as_millis() as u64, renewal.count as u64);
-        args.extend([Arg::Text(renewal.entry.clone()), Arg::Number(lease), Arg::Number(count)]);
+        args.extend([
+            Arg::Text(renewal.entry.clone()),
+            Arg::Number(lease),
+            Arg::Number(count),
+        ]);
     }
     // A hold that is about to run out cannot wait for the whole operation timeout, but may be saved by another try.
-    let shortest = batch.iter().map(|renewal| renewal.remaining).min().unwrap_or(Duration::MAX);
-    let timeout = core.valid().min((shortest / 3).max(Duration::from_millis(20)));
+    let shortest = batch
+        .iter()
+        .map(|renewal| renewal.remaining)
+        .min()
+        .unwrap_or(Duration::MAX);
+    let timeout = core
+        .valid()
+        .min((shortest / 3).max(Duration::from_millis(20)));
     let (reply, sent) = core.call(lane, &family.renew, keys, args, timeout).await?;
     let Some((us, more, results)) = reply::renewed(reply, batch.len()) else {
-        return Err(Fault::Refused(ServerError::new("unexpected reply to a renewal")));
+        return Err(Fault::Refused(ServerError::new(
+            "unexpected reply to a renewal",
+        )));
     };
     core.synced(sent, us);
     let now = core.now();
@@ -112,16 +166,27 @@ async fn exchange(core: &Core, lane: Lane, batch: &[Renewal]) -> Result<(), Faul
 
 /// After looks, the next waiters of the same key look, until one is found still queued.
 fn walk(state: &mut State, batch: &[Renewal], results: &[Renewed], now: Moment) {
-    let looked = batch.iter().zip(results).filter(|(renewal, _)| renewal.waits);
-    let mut lines: Vec<(&Bytes, bool)> =
-        looked.map(|(renewal, result)| (&renewal.spec.keys[0], matches!(result, Renewed::Queued(_)))).collect();
+    let looked = batch
+        .iter()
+        .zip(results)
+        .filter(|(renewal, _)| renewal.waits);
+    let mut lines: Vec<(&Bytes, bool)> = looked
+        .map(|(renewal, result)| (&renewal.spec.keys[0], matches!(result, Renewed::Queued(_))))
+        .collect();
     lines.sort();
     for line in lines.chunk_by(|a, b| a.0 == b.0) {
         state.walk_on(line[0].0, line.iter().any(|(_, queued)| *queued), now);
     }
 }
 
-fn settle(core: &Core, state: &mut State, renewal: &Renewal, result: &Renewed, sent: Moment, now: Moment) {
+fn settle(
+    core: &Core,
+    state: &mut State,
+    renewal: &Renewal,
+    result: &Renewed,
+    sent: Moment,
+    now: Moment,
+) {
     let seq = renewal.seq;
     let Some(id) = state.get_mut(seq) else { return };
     id.flying = false;
@@ -130,26 +195,46 @@ fn settle(core: &Core, state: &mut State, renewal: &Renewal, result: &Renewed, s
     match result {
         Renewed::Held(_) if waits && deadline <= now => state.tell(seq, Outcome::Gone),
         Renewed::Held(token) if waits => {
-            state.held(seq, Cell::new(now, deadline, *token), sent.after(renewal.lease / 3));
+            state.held(
+                seq,
+                Cell::new(now, deadline, *token),
+                sent.after(renewal.lease / 3),
+            );
         }
         Renewed::Held(_) => renewed(state, renewal, deadline, sent, now),
         Renewed::Queued(look) if waits && state.looks(seq) => {
-            let look = look.saturating_add(Duration::from_millis(1)).min(core.look_interval());
+            let look = look
+                .saturating_add(Duration::from_millis(1))
+                .min(core.look_interval());
             state.set_due(seq, now.after(look));
         }
         Renewed::Queued(_) => {}
         Renewed::Gone if waits => state.tell(seq, Outcome::Gone),
         Renewed::Gone => {
             if state.lose(seq) {
-                tracing::warn!(lock = renewal.spec.name, outcome = "lost", "the hold is gone from the server");
+                tracing::warn!(
+                    lock = renewal.spec.name,
+                    outcome = "lost",
+                    "the hold is gone from the server"
+                );
             }
         }
         Renewed::Unfenced => {
-            state.tell(seq, Outcome::Failed(Error::NotFenced { name: renewal.spec.name.clone() }));
+            state.tell(
+                seq,
+                Outcome::Failed(Error::NotFenced {
+                    name: renewal.spec.name.clone(),
+                }),
+            );
         }
         Renewed::Error(message) => {
             let fault = Fault::Refused(ServerError::new(message.clone()));
-            tracing::warn!(lock = renewal.spec.name, ?fault, outcome = "unknown", "renewal refused");
+            tracing::warn!(
+                lock = renewal.spec.name,
+                ?fault,
+                outcome = "unknown",
+                "renewal refused"
+            );
             match waits && !fault.passes() {
                 true => state.tell(seq, Outcome::Failed(core.error(&renewal.spec.name, fault))),
                 false => failed(core, state, renewal),
@@ -159,7 +244,13 @@ fn settle(core: &Core, state: &mut State, renewal: &Renewal, result: &Renewed, s
 }
 
 fn renewed(state: &mut State, renewal: &Renewal, deadline: Moment, sent: Moment, now: Moment) {
-    let Some(Id { phase: Phase::Held(held), .. }) = state.get_mut(renewal.seq) else { return };
+    let Some(Id {
+        phase: Phase::Held(held),
+        ..
+    }) = state.get_mut(renewal.seq)
+    else {
+        return;
+    };
     held.told = renewal.count;
     let behind = held.told != held.shares.len();
     if !held.cell.extend(now, deadline) {
@@ -167,7 +258,11 @@ fn renewed(state: &mut State, renewal: &Renewal, deadline: Moment, sent: Moment,
         return;
     }
     held.cell.set_unsure(false);
-    let check = if behind { now } else { sent.after(held.period()) };
+    let check = if behind {
+        now
+    } else {
+        sent.after(held.period())
+    };
     let due = check.min(held.cell.deadline());
     state.set_due(renewal.seq, due);
 }
@@ -175,15 +270,20 @@ fn renewed(state: &mut State, renewal: &Renewal, deadline: Moment, sent: Moment,
 /// Nothing is known of the id's fate; it is tried again soon.
 fn failed(core: &Core, state: &mut State, renewal: &Renewal) {
     let now = core.now();
-    let Some(id) = state.get_mut(renewal.seq) else { return };
+    let Some(id) = state.get_mut(renewal.seq) else {
+        return;
+    };
     id.flying = false;
     let due = match &id.phase {
         Phase::Held(held) => {
             held.cell.set_unsure(true);
-            let retry = (held.cell.remaining(now) / 8).clamp(Duration::from_millis(10), Duration::from_secs(1));
+            let retry = (held.cell.remaining(now) / 8)
+                .clamp(Duration::from_millis(10), Duration::from_secs(1));
             now.after(retry).min(held.cell.deadline())
         }
-        Phase::Asked(_) | Phase::Queued(..) => now.after(core.look_interval().min(Duration::from_secs(1))),
+        Phase::Asked(_) | Phase::Queued(..) => {
+            now.after(core.look_interval().min(Duration::from_secs(1)))
+        }
         Phase::Ended | Phase::Lost(_) | Phase::Leaving(_) => return,
     };
     state.set_due(renewal.seq, due);

@@ -11,11 +11,24 @@ use crate::state::token;
 /// The answer to an acquire; each carries the server's µs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Acquired {
-    Held { us: u64, token: Option<FencingToken> },
-    Queued { us: u64, ticket: u64, look: Duration },
-    Busy { us: u64 },
-    Stale { us: u64 },
-    Unfenced { us: u64 },
+    Held {
+        us: u64,
+        token: Option<FencingToken>,
+    },
+    Queued {
+        us: u64,
+        ticket: u64,
+        look: Duration,
+    },
+    Busy {
+        us: u64,
+    },
+    Stale {
+        us: u64,
+    },
+    Unfenced {
+        us: u64,
+    },
 }
 
 /// The answer for one id in a renewal.
@@ -30,7 +43,7 @@ pub(crate) enum Renewed {
 
 /// The answer for one entry in a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Released {
+pub(crate) enum Answer {
     Released,
     Absent,
     Error,
@@ -39,14 +52,25 @@ pub(crate) enum Released {
 impl Acquired {
     pub(crate) fn parse(reply: &Reply) -> Option<Self> {
         match reply {
-            Reply::Number(us) => Some(Self::Held { us: number(*us)?, token: None }),
+            Reply::Number(us) => Some(Self::Held {
+                us: number(*us)?,
+                token: None,
+            }),
             Reply::Array(parts) => match parts[..] {
-                [Reply::Number(1), Reply::Number(us), Reply::Text(ref text)] => {
-                    Some(Self::Held { us: number(us)?, token: token(text) })
-                }
-                [Reply::Number(2), Reply::Number(us), Reply::Number(ticket), Reply::Number(look)] => {
-                    Some(Self::Queued { us: number(us)?, ticket: number(ticket)?, look: millis(look) })
-                }
+                [Reply::Number(1), Reply::Number(us), Reply::Text(ref text)] => Some(Self::Held {
+                    us: number(us)?,
+                    token: token(text),
+                }),
+                [
+                    Reply::Number(2),
+                    Reply::Number(us),
+                    Reply::Number(ticket),
+                    Reply::Number(look),
+                ] => Some(Self::Queued {
+                    us: number(us)?,
+                    ticket: number(ticket)?,
+                    look: millis(look),
+                }),
                 [Reply::Number(3), Reply::Number(us)] => Some(Self::Busy { us: number(us)? }),
                 [Reply::Number(4), Reply::Number(us)] => Some(Self::Stale { us: number(us)? }),
                 [Reply::Number(5), Reply::Number(us)] => Some(Self::Unfenced { us: number(us)? }),
@@ -66,8 +90,12 @@ impl Acquired {
 
 /// The answers to a renewal of several ids, with the server's µs and whether more waiters can be served.
 pub(crate) fn renewed(reply: Reply, ids: usize) -> Option<(u64, bool, Vec<Renewed>)> {
-    let Reply::Array(parts) = reply else { return None };
-    let [Reply::Number(us), Reply::Number(more), results @ ..] = &parts[..] else { return None };
+    let Reply::Array(parts) = reply else {
+        return None;
+    };
+    let [Reply::Number(us), Reply::Number(more), results @ ..] = &parts[..] else {
+        return None;
+    };
     let each = results.chunks_exact(2).map(|pair| match pair {
         [Reply::Number(0), _] => Some(Renewed::Gone),
         [Reply::Number(1), Reply::Text(text)] => Some(Renewed::Held(token(text))),
@@ -81,20 +109,22 @@ pub(crate) fn renewed(reply: Reply, ids: usize) -> Option<(u64, bool, Vec<Renewe
 }
 
 /// The answers to a release of several entries, and whether more waiters can be served.
-pub(crate) fn released(reply: &Reply, entries: usize) -> Option<(bool, Vec<Released>)> {
+pub(crate) fn released(reply: &Reply, entries: usize) -> Option<(bool, Vec<Answer>)> {
     let parts = match reply {
-        Reply::Number(1) if entries == 1 => return Some((false, vec![Released::Released])),
+        Reply::Number(1) if entries == 1 => return Some((false, vec![Answer::Released])),
         Reply::Array(parts) => parts,
         _ => return None,
     };
-    let [Reply::Number(more), results @ ..] = &parts[..] else { return None };
+    let [Reply::Number(more), results @ ..] = &parts[..] else {
+        return None;
+    };
     let each = results.iter().map(|result| match result {
-        Reply::Number(0) => Some(Released::Absent),
-        Reply::Number(-1) => Some(Released::Error),
-        Reply::Number(_) => Some(Released::Released),
+        Reply::Number(0) => Some(Answer::Absent),
+        Reply::Number(-1) => Some(Answer::Error),
+        Reply::Number(_) => Some(Answer::Released),
         _ => None,
     });
-    let each: Vec<Released> = each.collect::<Option<_>>()?;
+    let each: Vec<Answer> = each.collect::<Option<_>>()?;
     (each.len() == entries).then_some((*more == 1, each))
 }
 

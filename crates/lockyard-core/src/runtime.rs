@@ -8,14 +8,14 @@ use bytes::Bytes;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::backend::{Arg, Backend, Event, Lane, Reply};
+use crate::connect::connect;
 use crate::core::Core;
 use crate::error::Error;
-use crate::connect::connect;
 use crate::id::Spec;
 use crate::name;
 use crate::options::ClientOptions;
 use crate::owner::Owner;
-use crate::reply::{self, Released};
+use crate::reply::{self, Answer};
 use crate::script::{Family, Script};
 use crate::watchdog;
 
@@ -41,7 +41,10 @@ impl Runtime {
         options: ClientOptions,
     ) -> Result<(Arc<Self>, impl Future<Output = ()> + Send + 'static), Error> {
         let core = Arc::new(Core::new(backend, options.checked()?));
-        Ok((Arc::new(Self { core: core.clone() }), watchdog::run(core, events)))
+        Ok((
+            Arc::new(Self { core: core.clone() }),
+            watchdog::run(core, events),
+        ))
     }
 
     pub(crate) fn core(&self) -> &Core {
@@ -65,9 +68,19 @@ impl Runtime {
     /// # Errors
     ///
     /// [`Error::InvalidName`].
-    pub fn spec(&self, family: &'static Family, kind: &str, parts: &[&str], name: &str) -> Result<Arc<Spec>, Error> {
+    pub fn spec(
+        &self,
+        family: &'static Family,
+        kind: &str,
+        parts: &[&str],
+        name: &str,
+    ) -> Result<Arc<Spec>, Error> {
         let keys = name::keys(&self.core.prefix, kind, parts, name)?;
-        Ok(Arc::new(Spec { family, name: name.to_owned(), keys }))
+        Ok(Arc::new(Spec {
+            family,
+            name: name.to_owned(),
+            keys,
+        }))
     }
 
     /// Runs a script that may be sent again, until it is answered or the operation timeout is over.
@@ -75,7 +88,13 @@ impl Runtime {
     /// # Errors
     ///
     /// Why there is no reply.
-    pub async fn ask(&self, spec: &Spec, script: &Script, keys: Vec<Bytes>, args: Vec<Arg>) -> Result<Reply, Error> {
+    pub async fn ask(
+        &self,
+        spec: &Spec,
+        script: &Script,
+        keys: Vec<Bytes>,
+        args: Vec<Arg>,
+    ) -> Result<Reply, Error> {
         let core = &self.core;
         if core.with(|state| state.closed) {
             return Err(Error::Closed);
@@ -84,9 +103,14 @@ impl Runtime {
         let mut backoff = crate::backoff::Backoff::new(RETRY, core.valid());
         loop {
             let timeout = until.since(core.now()).max(RETRY);
-            match core.call(Lane::Caller, script, keys.clone(), args.clone(), timeout).await {
+            match core
+                .call(Lane::Caller, script, keys.clone(), args.clone(), timeout)
+                .await
+            {
                 Ok((reply, _)) => return Ok(reply),
-                Err(fault) if fault.passes() && core.now() < until => backoff.sleep(core, until).await,
+                Err(fault) if fault.passes() && core.now() < until => {
+                    backoff.sleep(core, until).await
+                }
                 Err(fault) => return Err(core.error(&spec.name, fault)),
             }
         }
@@ -102,13 +126,29 @@ impl Runtime {
         if core.with(|state| state.closed) {
             return Err(Error::Closed);
         }
-        let args = vec![Arg::from(""), Arg::Text(core.inbox.clone()), Arg::Number(1), Arg::from("*")];
-        let call = core.call(Lane::Caller, &spec.family.release, spec.keys.clone(), args, core.valid());
+        let args = vec![
+            Arg::from(""),
+            Arg::Text(core.inbox.clone()),
+            Arg::Number(1),
+            Arg::from("*"),
+        ];
+        let call = core.call(
+            Lane::Caller,
+            &spec.family.release,
+            spec.keys.clone(),
+            args,
+            core.valid(),
+        );
         let (reply, _) = call.await.map_err(|fault| core.error(&spec.name, fault))?;
-        let (_, released) =
-            reply::released(&reply, 1).ok_or_else(|| Error::UnexpectedReply { name: spec.name.clone() })?;
-        let released = released[0] == Released::Released;
-        tracing::info!(lock = spec.name, outcome = if released { "released" } else { "absent" }, "released by force");
+        let (_, released) = reply::released(&reply, 1).ok_or_else(|| Error::UnexpectedReply {
+            name: spec.name.clone(),
+        })?;
+        let released = released[0] == Answer::Released;
+        tracing::info!(
+            lock = spec.name,
+            outcome = if released { "released" } else { "absent" },
+            "released by force"
+        );
         Ok(released)
     }
 
@@ -165,6 +205,8 @@ impl Drop for Runtime {
 
 impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runtime").field("client", &self.core.client).finish_non_exhaustive()
+        f.debug_struct("Runtime")
+            .field("client", &self.core.client)
+            .finish_non_exhaustive()
     }
 }

@@ -12,7 +12,10 @@ impl Script {
     /// Takes a script's text.
     #[must_use]
     pub fn new(text: &'static str) -> Self {
-        Self { text, sha: fred::util::sha1_hash(text) }
+        Self {
+            text,
+            sha: fred::util::sha1_hash(text),
+        }
     }
 
     /// What the server runs.

@@ -51,7 +51,11 @@ pub(crate) enum Nest {
     /// The owner holds nothing here.
     Fresh,
     /// The hold is shared; `renew` if it has to be renewed first.
-    Shared { seq: u64, cell: Arc<Cell>, renew: bool },
+    Shared {
+        seq: u64,
+        cell: Arc<Cell>,
+        renew: bool,
+    },
     /// The hold has no token, and one is asked for.
     NotFenced,
 }
@@ -83,7 +87,11 @@ impl State {
 
     pub(crate) fn holds(&self) -> Vec<u64> {
         let held = |id: &Id| matches!(id.phase, Phase::Held(_));
-        self.ids.iter().filter(|(_, id)| held(id)).map(|(seq, _)| *seq).collect()
+        self.ids
+            .iter()
+            .filter(|(_, id)| held(id))
+            .map(|(seq, _)| *seq)
+            .collect()
     }
 
     pub(crate) fn answered(&mut self, sync: Sync) {
@@ -94,7 +102,9 @@ impl State {
 
     /// Sets when the watchdog sees to an id next.
     pub(crate) fn set_due(&mut self, seq: u64, due: Moment) {
-        let Some(id) = self.ids.get_mut(&seq) else { return };
+        let Some(id) = self.ids.get_mut(&seq) else {
+            return;
+        };
         if id.due != Moment::NEVER {
             self.agenda.remove(&(id.due, seq));
         }
@@ -114,11 +124,20 @@ impl State {
     /// Takes what is due by now, and with a due renewal those that would be so within half their period: what is
     /// renewed together stays together.
     pub(crate) fn take_due(&mut self, now: Moment) -> Vec<u64> {
-        let mut taken: Vec<u64> = self.agenda.range(..=(now, u64::MAX)).map(|(_, seq)| *seq).collect();
+        let mut taken: Vec<u64> = self
+            .agenda
+            .range(..=(now, u64::MAX))
+            .map(|(_, seq)| *seq)
+            .collect();
         let longest = taken.iter().filter_map(|seq| self.period(*seq)).max();
         if let Some(longest) = longest {
-            let soon = self.agenda.range((now, u64::MAX)..=(now.after(longest / 2), u64::MAX));
-            let early = |(due, seq): &&(Moment, u64)| self.period(*seq).is_some_and(|period| due.since(now) <= period / 2);
+            let soon = self
+                .agenda
+                .range((now, u64::MAX)..=(now.after(longest / 2), u64::MAX));
+            let early = |(due, seq): &&(Moment, u64)| {
+                self.period(*seq)
+                    .is_some_and(|period| due.since(now) <= period / 2)
+            };
             taken.extend(soon.filter(early).map(|(_, seq)| *seq));
         }
         for seq in &taken {
@@ -130,14 +149,20 @@ impl State {
     /// How often a hold is renewed; `None` for whatever is not a hold at rest.
     fn period(&self, seq: u64) -> Option<Duration> {
         match self.ids.get(&seq) {
-            Some(Id { phase: Phase::Held(held), flying: false, .. }) => Some(held.period()),
+            Some(Id {
+                phase: Phase::Held(held),
+                flying: false,
+                ..
+            }) => Some(held.period()),
             _ => None,
         }
     }
 
     /// The id has its place in the queue.
     pub(crate) fn queued(&mut self, seq: u64, ticket: u64, look: Moment) {
-        let Some(id) = self.ids.get_mut(&seq) else { return };
+        let Some(id) = self.ids.get_mut(&seq) else {
+            return;
+        };
         let phase = mem::replace(&mut id.phase, Phase::Ended);
         let Phase::Asked(waiter) = phase else {
             id.phase = phase;
@@ -146,7 +171,9 @@ impl State {
         id.phase = Phase::Queued(waiter, ticket);
         let line = self.lines.entry(id.spec.keys[0].clone()).or_default();
         line.waiters.insert((ticket, seq));
-        if line.waiters.first() == Some(&(ticket, seq)) || id.owner.as_ref().is_some_and(Owner::has_travelled) {
+        if line.waiters.first() == Some(&(ticket, seq))
+            || id.owner.as_ref().is_some_and(Owner::has_travelled)
+        {
             self.set_due(seq, look);
         }
     }
@@ -154,13 +181,26 @@ impl State {
     /// The id holds; whoever waits for it is told.
     pub(crate) fn held(&mut self, seq: u64, cell: Cell, check: Moment) {
         self.leave_line(seq);
-        let Some(id) = self.ids.get_mut(&seq) else { return };
+        let Some(id) = self.ids.get_mut(&seq) else {
+            return;
+        };
         let (since, deadline) = (cell.since, cell.deadline());
-        let held = Held { cell: Arc::new(cell), shares: vec![Share::new(0, id.terms, since)], told: 1 };
-        let (Phase::Asked(waiter) | Phase::Queued(waiter, _)) = mem::replace(&mut id.phase, Phase::Held(held)) else { return };
+        let held = Held {
+            cell: Arc::new(cell),
+            shares: vec![Share::new(0, id.terms, since)],
+            told: 1,
+        };
+        let (Phase::Asked(waiter) | Phase::Queued(waiter, _)) =
+            mem::replace(&mut id.phase, Phase::Held(held))
+        else {
+            return;
+        };
         // Nobody listens if the caller is going to read the reply itself, or is gone; then its claim releases the id.
         let _ = waiter.send(Outcome::Granted);
-        let nest = id.owner.clone().map(|owner| (id.spec.keys[0].clone(), owner));
+        let nest = id
+            .owner
+            .clone()
+            .map(|owner| (id.spec.keys[0].clone(), owner));
         self.set_due(seq, check.min(deadline));
         if let Some(nest) = nest {
             self.nests.insert(nest.clone(), seq);
@@ -170,9 +210,20 @@ impl State {
 
     /// Tells the other waiters of an owner that it holds now.
     fn let_in(&mut self, (key, owner): &(Bytes, Owner)) {
-        let Some(line) = self.lines.get(key) else { return };
-        let same = |seq: &u64| self.ids.get(seq).is_some_and(|id| id.owner.as_ref() == Some(owner));
-        let same: Vec<u64> = line.waiters.iter().map(|(_, seq)| *seq).filter(same).collect();
+        let Some(line) = self.lines.get(key) else {
+            return;
+        };
+        let same = |seq: &u64| {
+            self.ids
+                .get(seq)
+                .is_some_and(|id| id.owner.as_ref() == Some(owner))
+        };
+        let same: Vec<u64> = line
+            .waiters
+            .iter()
+            .map(|(_, seq)| *seq)
+            .filter(same)
+            .collect();
         for seq in same {
             self.tell(seq, Outcome::OwnerHolds);
         }
@@ -181,7 +232,9 @@ impl State {
     /// Ends waiting with an outcome other than a hold; the waiter's claim then releases the id.
     pub(crate) fn tell(&mut self, seq: u64, outcome: Outcome) {
         self.leave_line(seq);
-        let Some(id) = self.ids.get_mut(&seq) else { return };
+        let Some(id) = self.ids.get_mut(&seq) else {
+            return;
+        };
         match mem::replace(&mut id.phase, Phase::Ended) {
             Phase::Asked(waiter) | Phase::Queued(waiter, _) => drop(waiter.send(outcome)),
             phase => id.phase = phase,
@@ -191,10 +244,14 @@ impl State {
     /// Takes an id out of its line; the next in it looks when this one would have.
     fn leave_line(&mut self, seq: u64) {
         let Some(id) = self.ids.get(&seq) else { return };
-        let Phase::Queued(_, ticket) = id.phase else { return };
+        let Phase::Queued(_, ticket) = id.phase else {
+            return;
+        };
         let (key, due) = (id.spec.keys[0].clone(), id.due);
         self.set_due(seq, Moment::NEVER);
-        let Some(line) = self.lines.get_mut(&key) else { return };
+        let Some(line) = self.lines.get_mut(&key) else {
+            return;
+        };
         line.waiters.remove(&(ticket, seq));
         match line.waiters.first().copied() {
             None => drop(self.lines.remove(&key)),
@@ -214,8 +271,16 @@ impl State {
             line.walk = 1;
             due.extend(line.waiters.first().map(|(_, seq)| *seq));
         }
-        let travelled = |id: &Id| matches!(id.phase, Phase::Queued(..)) && id.owner.as_ref().is_some_and(Owner::has_travelled);
-        due.extend(self.ids.iter().filter(|(_, id)| travelled(id)).map(|(seq, _)| *seq));
+        let travelled = |id: &Id| {
+            matches!(id.phase, Phase::Queued(..))
+                && id.owner.as_ref().is_some_and(Owner::has_travelled)
+        };
+        due.extend(
+            self.ids
+                .iter()
+                .filter(|(_, id)| travelled(id))
+                .map(|(seq, _)| *seq),
+        );
         for seq in due {
             self.set_due(seq, now);
         }
@@ -223,9 +288,20 @@ impl State {
 
     /// After looks at one key: unless one of them was still queued, the next look, twice as many each time.
     pub(crate) fn walk_on(&mut self, key: &Bytes, queued: bool, now: Moment) {
-        let Some(line) = self.lines.get_mut(key) else { return };
-        line.walk = if queued { 0 } else { (line.walk * 2).clamp(1, 100) };
-        let next: Vec<u64> = line.waiters.iter().take(line.walk).map(|(_, seq)| *seq).collect();
+        let Some(line) = self.lines.get_mut(key) else {
+            return;
+        };
+        line.walk = if queued {
+            0
+        } else {
+            (line.walk * 2).clamp(1, 100)
+        };
+        let next: Vec<u64> = line
+            .waiters
+            .iter()
+            .take(line.walk)
+            .map(|(_, seq)| *seq)
+            .collect();
         for seq in next {
             self.set_due(seq, now);
         }
@@ -233,15 +309,36 @@ impl State {
 
     /// Whether the id is the one that looks for its line.
     pub(crate) fn looks(&self, seq: u64) -> bool {
-        let Some(id) = self.ids.get(&seq) else { return false };
-        let first = self.lines.get(&id.spec.keys[0]).and_then(|line| line.waiters.first());
-        first.is_some_and(|(_, first)| *first == seq) || id.owner.as_ref().is_some_and(Owner::has_travelled)
+        let Some(id) = self.ids.get(&seq) else {
+            return false;
+        };
+        let first = self
+            .lines
+            .get(&id.spec.keys[0])
+            .and_then(|line| line.waiters.first());
+        first.is_some_and(|(_, first)| *first == seq)
+            || id.owner.as_ref().is_some_and(Owner::has_travelled)
     }
 
     /// Lets an acquire of a named owner share the hold that the owner has here.
-    pub(crate) fn nest(&mut self, key: &Bytes, owner: &Owner, terms: Terms, number: u64, now: Moment) -> Nest {
-        let Some(&seq) = self.nests.get(&(key.clone(), owner.clone())) else { return Nest::Fresh };
-        let Some(Id { phase: Phase::Held(held), .. }) = self.ids.get_mut(&seq) else { return Nest::Fresh };
+    pub(crate) fn nest(
+        &mut self,
+        key: &Bytes,
+        owner: &Owner,
+        terms: Terms,
+        number: u64,
+        now: Moment,
+    ) -> Nest {
+        let Some(&seq) = self.nests.get(&(key.clone(), owner.clone())) else {
+            return Nest::Fresh;
+        };
+        let Some(Id {
+            phase: Phase::Held(held),
+            ..
+        }) = self.ids.get_mut(&seq)
+        else {
+            return Nest::Fresh;
+        };
         let state = held.cell.state(now);
         if state == HoldState::Lost {
             return Nest::Fresh;
@@ -260,7 +357,12 @@ impl State {
     /// Has a renewal write the new count soon; it may be some changes at once.
     fn tell_count(&mut self, seq: u64, now: Moment) {
         let soon = now.after(Duration::from_millis(10));
-        if let Some(Id { phase: Phase::Held(_), due, .. }) = self.ids.get(&seq) {
+        if let Some(Id {
+            phase: Phase::Held(_),
+            due,
+            ..
+        }) = self.ids.get(&seq)
+        {
             let due = soon.min(*due);
             self.set_due(seq, due);
         }
@@ -268,7 +370,9 @@ impl State {
 
     /// The hold is gone: its guards learn it now, and nothing re-enters it.
     pub(crate) fn lose(&mut self, seq: u64) -> bool {
-        let Some(id) = self.ids.get_mut(&seq) else { return false };
+        let Some(id) = self.ids.get_mut(&seq) else {
+            return false;
+        };
         match mem::replace(&mut id.phase, Phase::Ended) {
             Phase::Held(held) => {
                 held.cell.lose();
@@ -285,7 +389,14 @@ impl State {
     }
 
     fn forget_nest(&mut self, seq: u64) {
-        let Some(Id { spec, owner: Some(owner), .. }) = self.ids.get(&seq) else { return };
+        let Some(Id {
+            spec,
+            owner: Some(owner),
+            ..
+        }) = self.ids.get(&seq)
+        else {
+            return;
+        };
         let nest = (spec.keys[0].clone(), owner.clone());
         if self.nests.get(&nest) == Some(&seq) {
             self.nests.remove(&nest);
@@ -293,9 +404,17 @@ impl State {
     }
 
     /// A guard gives up its share.
-    pub(crate) fn part(&mut self, seq: u64, number: u64, now: Moment, valid: Duration) -> Option<Parting> {
+    pub(crate) fn part(
+        &mut self,
+        seq: u64,
+        number: u64,
+        now: Moment,
+        valid: Duration,
+    ) -> Option<Parting> {
         let id = self.ids.get_mut(&seq)?;
-        let (Phase::Held(held) | Phase::Lost(held)) = &mut id.phase else { return None };
+        let (Phase::Held(held) | Phase::Lost(held)) = &mut id.phase else {
+            return None;
+        };
         held.shares.retain(|share| share.number != number);
         let (state, deadline) = (held.cell.state(now), held.cell.deadline());
         if held.shares.is_empty() {
@@ -313,7 +432,11 @@ impl State {
             return;
         }
         // On the caller's connection the release cannot overtake an acquire that is still under way there.
-        let lane = if matches!(id.phase, Phase::Asked(_)) { Lane::Caller } else { Lane::Watchdog };
+        let lane = if matches!(id.phase, Phase::Asked(_)) {
+            Lane::Caller
+        } else {
+            Lane::Watchdog
+        };
         self.leave(seq, lane, now, valid);
         self.set_due(seq, now);
     }
@@ -322,13 +445,19 @@ impl State {
         self.leave_line(seq);
         self.forget_nest(seq);
         self.set_due(seq, Moment::NEVER);
-        let Some(id) = self.ids.get_mut(&seq) else { return };
+        let Some(id) = self.ids.get_mut(&seq) else {
+            return;
+        };
         let until = match &id.phase {
             Phase::Held(held) => held.cell.deadline(),
             _ => now.after(id.terms.lease.duration()),
         };
         let answered = !matches!(id.phase, Phase::Asked(_) | Phase::Ended);
-        id.phase = Phase::Leaving(Leaving { until: until.max(now.after(valid)), tries: 0, lane });
+        id.phase = Phase::Leaving(Leaving {
+            until: until.max(now.after(valid)),
+            tries: 0,
+            lane,
+        });
         self.release_late(seq, answered, now, valid);
     }
 
@@ -340,7 +469,12 @@ impl State {
             let grain = (valid.as_nanos() as u64 / 16).max(1);
             let until = Moment::from_nanos(id.sent.after(valid).as_nanos().next_multiple_of(grain));
             let (spec, entry) = (id.spec.clone(), id.entry.clone());
-            self.late.push_back(Late { until, answered, spec, entry });
+            self.late.push_back(Late {
+                until,
+                answered,
+                spec,
+                entry,
+            });
         }
     }
 

@@ -33,7 +33,13 @@ impl Sync {
     /// It counts from when the latest answered command was **sent**: the server read its clock after that, so the
     /// same span of its time later is not later by our clock than there.
     /// `None` if that answer is older than `limit`.
-    pub(crate) fn granted(&self, us: u64, lease: Duration, now: Moment, limit: Duration) -> Option<Moment> {
+    pub(crate) fn granted(
+        &self,
+        us: u64,
+        lease: Duration,
+        now: Moment,
+        limit: Duration,
+    ) -> Option<Moment> {
         let age = now.since(self.sent);
         if age > limit {
             return None;
@@ -59,7 +65,11 @@ mod tests {
 
     #[test]
     fn a_grant_counts_from_the_sending_of_the_latest_answer() {
-        let sync = Sync { sent: at(0), received: at(100), us: 5_000_000 };
+        let sync = Sync {
+            sent: at(0),
+            received: at(100),
+            us: 5_000_000,
+        };
         let deadline = sync.granted(5_200_000, MS * 1000, at(300), MS * 500);
         assert_eq!(deadline, Some(at(1200).before(MS * 3 + MS * 300 / 1000)));
         assert_eq!(sync.granted(5_200_000, MS * 1000, at(501), MS * 500), None);
@@ -67,13 +77,25 @@ mod tests {
 
     #[test]
     fn a_grant_older_than_the_answer_ends_earlier() {
-        let sync = Sync { sent: at(1000), received: at(1001), us: 5_000_000 };
-        assert!(sync.granted(4_900_000, MS * 1000, at(1001), MS * 500).unwrap() < at(1900));
+        let sync = Sync {
+            sent: at(1000),
+            received: at(1001),
+            us: 5_000_000,
+        };
+        assert!(
+            sync.granted(4_900_000, MS * 1000, at(1001), MS * 500)
+                .unwrap()
+                < at(1900)
+        );
     }
 
     #[test]
     fn validity_counts_from_the_reply() {
-        let sync = Sync { sent: at(0), received: at(100), us: 5_000_000 };
+        let sync = Sync {
+            sent: at(0),
+            received: at(100),
+            us: 5_000_000,
+        };
         assert_eq!(sync.valid_until(at(150), MS * 3000), Some(8_050_000));
         assert_eq!(sync.valid_until(at(100).after(STALE), MS * 3000), None);
     }

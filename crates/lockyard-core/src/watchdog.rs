@@ -49,7 +49,10 @@ pub(crate) async fn run(core: Arc<Core>, mut events: UnboundedReceiver<Event>) {
             break;
         }
         let wake = core.with(|state| {
-            let wake = state.next_wake().unwrap_or(Moment::NEVER).min(now.after(TICK));
+            let wake = state
+                .next_wake()
+                .unwrap_or(Moment::NEVER)
+                .min(now.after(TICK));
             state.sleeps_until = Some(wake);
             wake
         });
@@ -70,7 +73,10 @@ pub(crate) async fn run(core: Arc<Core>, mut events: UnboundedReceiver<Event>) {
 }
 
 fn collect(state: &mut State, now: Moment, closing: bool) -> Work {
-    let mut work = Work { releases: releases::take_late(state, now, closing), ..Work::default() };
+    let mut work = Work {
+        releases: releases::take_late(state, now, closing),
+        ..Work::default()
+    };
     for seq in state.take_due(now) {
         let Some(id) = state.get(seq) else { continue };
         if let Phase::Held(held) = &id.phase
@@ -114,7 +120,7 @@ fn spawn(core: &Arc<Core>, tasks: &mut JoinSet<Vec<Vec<Renewal>>>, work: Work) {
 /// Sends batches one after another; if one had no answer, gives back those that are left.
 async fn renew(core: Arc<Core>, batches: Vec<Vec<Renewal>>) -> Vec<Vec<Renewal>> {
     let mut batches = batches.into_iter();
-    while let Some(batch) = batches.next() {
+    for batch in batches.by_ref() {
         if renewal::send(&core, Lane::Watchdog, &batch).await.is_err() {
             break;
         }

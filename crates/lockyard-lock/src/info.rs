@@ -49,28 +49,51 @@ pub struct WaiterInfo {
 
 impl LockInfo {
     pub(crate) fn parse(reply: Reply, local_count: impl Fn(&str) -> Option<u64>) -> Option<Self> {
-        let Reply::Array(parts) = reply else { return None };
-        let [Reply::Number(us), Reply::Number(waiting), Reply::Number(held), rest @ ..] = &parts[..] else { return None };
+        let Reply::Array(parts) = reply else {
+            return None;
+        };
+        let [
+            Reply::Number(us),
+            Reply::Number(waiting),
+            Reply::Number(held),
+            rest @ ..,
+        ] = &parts[..]
+        else {
+            return None;
+        };
         let us = u64::try_from(*us).ok()?;
         let (holds, queue) = rest.split_at_checked(usize::try_from(*held).ok()?)?;
-        let mut holders = pairs(holds, |hold, value| holder(hold, value, us / 1000, &local_count))?;
+        let mut holders = pairs(holds, |hold, value| {
+            holder(hold, value, us / 1000, &local_count)
+        })?;
         holders.retain(|holder| !holder.remaining.is_zero());
         holders.sort_by_key(|holder| std::cmp::Reverse(holder.held_for));
         let waiters = pairs(queue, |entry, ticket| waiter(entry, ticket, us))?;
-        Some(Self { holders, waiters, waiting: u64::try_from(*waiting).ok()? })
+        Some(Self {
+            holders,
+            waiters,
+            waiting: u64::try_from(*waiting).ok()?,
+        })
     }
 }
 
 fn pairs<T>(parts: &[Reply], each: impl Fn(&str, &str) -> Option<T>) -> Option<Vec<T>> {
     let pair = |pair: &[Reply]| match pair {
-        [Reply::Text(a), Reply::Text(b)] => each(std::str::from_utf8(a).ok()?, std::str::from_utf8(b).ok()?),
+        [Reply::Text(a), Reply::Text(b)] => {
+            each(std::str::from_utf8(a).ok()?, std::str::from_utf8(b).ok()?)
+        }
         _ => None,
     };
     parts.chunks(2).map(pair).collect()
 }
 
 /// Reads a hold id and its value, `count:deadline:since[:token]` in server ms.
-fn holder(hold: &str, value: &str, ms: u64, local_count: impl Fn(&str) -> Option<u64>) -> Option<HolderInfo> {
+fn holder(
+    hold: &str,
+    value: &str,
+    ms: u64,
+    local_count: impl Fn(&str) -> Option<u64>,
+) -> Option<HolderInfo> {
     let (owner, client) = identity(hold)?;
     let mut parts = value.split(':');
     let mut number = || parts.next()?.parse::<u64>().ok();
@@ -89,11 +112,18 @@ fn holder(hold: &str, value: &str, ms: u64, local_count: impl Fn(&str) -> Option
 fn waiter(entry: &str, ticket: &str, us: u64) -> Option<WaiterInfo> {
     let (owner, client) = identity(entry.split('|').next()?)?;
     let came: f64 = ticket.parse().ok()?;
-    Some(WaiterInfo { owner, client, waited: Duration::from_micros(us.saturating_sub(came as u64)) })
+    Some(WaiterInfo {
+        owner,
+        client,
+        waited: Duration::from_micros(us.saturating_sub(came as u64)),
+    })
 }
 
 /// Reads `<owner>/<client>.<seq>`.
 fn identity(hold: &str) -> Option<(Owner, String)> {
     let (owner, local) = hold.split_once('/')?;
-    Some((Owner::parse_quietly(owner)?, local.split('.').next()?.to_owned()))
+    Some((
+        Owner::parse_quietly(owner)?,
+        local.split('.').next()?.to_owned(),
+    ))
 }

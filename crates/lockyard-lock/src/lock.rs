@@ -56,9 +56,19 @@ impl Lock {
     #[doc(hidden)]
     #[must_use]
     pub fn new(runtime: &Arc<Runtime>, name: &str) -> Self {
-        let terms = Terms { kind: '-', lease: runtime.options().default_lease(), max_hold: None };
+        let terms = Terms {
+            kind: '-',
+            lease: runtime.options().default_lease(),
+            max_hold: None,
+        };
         let spec = runtime.spec(&FAMILY, "lock", &PARTS, name).ok();
-        Self { runtime: runtime.clone(), name: name.into(), spec, owner: None, terms }
+        Self {
+            runtime: runtime.clone(),
+            name: name.into(),
+            spec,
+            owner: None,
+            terms,
+        }
     }
 
     /// The lock's name.
@@ -219,7 +229,12 @@ impl Lock {
     /// As [`inspect`](Self::inspect).
     pub async fn hold_count(&self, owner: &Owner) -> Result<u64, Error> {
         let info = self.look(0).await?;
-        Ok(info.holders.iter().filter(|holder| &holder.owner == owner).map(|holder| holder.count).sum())
+        Ok(info
+            .holders
+            .iter()
+            .filter(|holder| &holder.owner == owner)
+            .map(|holder| holder.count)
+            .sum())
     }
 
     /// Who holds the lock, and who waits for it: the first 1000, in order.
@@ -265,15 +280,24 @@ impl Lock {
     async fn look(&self, listed: u64) -> Result<LockInfo, Error> {
         let spec = self.spec()?;
         let keys = spec.keys[..2].to_vec();
-        let reply = self.runtime.ask(spec, &FAMILY.inspect, keys, vec![Arg::Number(listed)]).await?;
-        LockInfo::parse(reply, |hold| self.runtime.local_count(hold))
-            .ok_or_else(|| Error::UnexpectedReply { name: self.name.to_string() })
+        let reply = self
+            .runtime
+            .ask(spec, &FAMILY.inspect, keys, vec![Arg::Number(listed)])
+            .await?;
+        LockInfo::parse(reply, |hold| self.runtime.local_count(hold)).ok_or_else(|| {
+            Error::UnexpectedReply {
+                name: self.name.to_string(),
+            }
+        })
     }
 
     fn spec(&self) -> Result<&Arc<Spec>, Error> {
         match &self.spec {
             Some(spec) => Ok(spec),
-            None => Err(self.runtime.spec(&FAMILY, "lock", &PARTS, &self.name).expect_err("it was refused before")),
+            None => Err(self
+                .runtime
+                .spec(&FAMILY, "lock", &PARTS, &self.name)
+                .expect_err("it was refused before")),
         }
     }
 }

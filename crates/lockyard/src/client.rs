@@ -54,7 +54,9 @@ impl Client {
     ///
     /// As [`connect`](Self::connect), and [`Error::InvalidOption`].
     pub async fn with_options(options: ClientOptions) -> Result<Self, Error> {
-        Ok(Self { runtime: Runtime::connect(options).await? })
+        Ok(Self {
+            runtime: Runtime::connect(options).await?,
+        })
     }
 
     /// The reentrant lock of a name.

@@ -1,10 +1,130 @@
-//! Locks for Rust services on Redis or Valkey.
+//! Locks for Rust services on Redis or Valkey: they hold over many processes, are re-entered in nested service calls,
+//! and tell their holder when they are lost.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use lockyard::Client;
+//!
+//! # async fn sell(item: u64) {}
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), lockyard::Error> {
+//! let client = Client::connect("redis://127.0.0.1:6379").await?;
+//! let stock = client.lock("stock:42");
+//!
+//! let guard = stock.acquire().await?; // waits its turn; renewed until released
+//! guard.run(sell(42)).await?; // the sale stops if the lease is lost
+//! guard.release().await?;
+//!
+//! if let Some(guard) = stock.try_acquire_for(Duration::from_millis(200)).await? {
+//!     guard.run(sell(42)).await?;
+//! } // dropped: released in the background
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is not promised
+//!
+//! * **No lock on one server survives that server's loss.** After a failover, or a restart without its data, two
+//!   owners may hold the same lock for up to a lease. The answer is a fencing token: [`Lock::fenced`].
+//! * **A lease is a promise for a time.** A process that was paused beyond its lease learns that it has lost the lock
+//!   before it can use its guard again, but what it has in flight still arrives. Again: fencing.
+//! * [`Lock::force_release`], a key deleted or evicted, and a server clock that steps forward take a lock away at once.
+//!   The holder learns of it by message, at the latest at its next check, a third of its lease later.
+//! * A Redis Cluster of several nodes is refused for now.
+//!
+//! # What is promised
+//!
+//! * **Exclusion while the lease lasts**: on one server two owners never hold the same lock at once.
+//! * **A holder always knows**: [`LockGuard::state`] needs no I/O, counts suspended time, and says [`HoldState::Lost`]
+//!   before anybody else can hold, with the exceptions above. Lost stays lost.
+//! * **Nothing is left behind**: dropped futures, panics and dropped guards release at once; after a killed process, or
+//!   a lost reply, every hold is gone one lease later at the latest, and every place in a queue when its turn comes.
+//! * **A command that comes twice, or late, does no harm**, and nothing it does outlives the operation timeout.
+//! * **Waiting costs next to nothing**: one small command a third of the waiter timeout for all waiters of a client and
+//!   lock. A release grants the lock to the next waiter itself and tells it by one message.
+//! * **A message is a hint**: a lost one costs a third of the waiter timeout, never a hang.
+//!
+//! # Owners and nested calls
+//!
+//! A hold belongs to an [`Owner`].
+//! Outside any scope each acquire has a fresh one: not reentrant, always safe.
+//! Inside [`Owner::scope`] all acquires share one, and taking what it holds counts up:
+//!
+//! ```no_run
+//! # async fn call_service_b(owner: &str) {}
+//! # async fn example(client: lockyard::Client) -> Result<(), lockyard::Error> {
+//! let order = client.lock("order:42");
+//! let owner = client.owner();
+//! owner
+//!     .scope(async {
+//!         let outer = order.acquire().await?;
+//!         let inner = order.acquire().await?; // same owner: count 2
+//!         inner.release().await?;
+//!         call_service_b(&owner.to_string()).await; // there: order.reenter(&header.parse()?)
+//!         outer.release().await
+//!     })
+//!     .await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! An owner travels as text; a called service enters its caller's hold with [`Lock::reenter`] and gets a hold of its
+//! own, which neither takes the caller's away when it crashes nor ends with it.
+//! Whoever knows an owner can enter what it holds, so take one only from callers you trust.
+//!
+//! # Leases
+//!
+//! A [`Lease::Renewed`] is renewed by the watchdog, a thread of its own, every third of its length until release; so
+//! the lease says how long others wait after a crash, not how long the section may take.
+//! A [`Lease::Fixed`] ends by itself, unless [extended](LockGuard::extend).
+//!
+//! # Errors
+//!
+//! Somebody else holding a lock is an answer: `try_` forms return `None`.
+//! Everything else is an [`Error`], which says what to do and [whether trying again can
+//! help](Error::is_retryable).
+//! While a server cannot be reached, waiting forms go on trying until their wait ends, and `try_acquire` for one
+//! operation timeout.
+//!
+//! # Logs
+//!
+//! Events go to `tracing`, under the crates' names.
+//!
+//! | level | event | fields |
+//! |---|---|---|
+//! | debug | `acquired` | `lock`, `owner`, `wait` (duration), `outcome` = `acquired` |
+//! | debug | `released` | `lock`, `owner`, `held` (duration), `outcome` = `released`, `dropped`, `failed` |
+//! | info | `released by force` | `lock`, `outcome` = `released`, `absent` |
+//! | warn | the hold is lost | `lock`, `outcome` = `lost` |
+//! | warn | a renewal or background release failed and goes on | `lock`, `ids`, `fault`, `outcome` = `unknown` |
+//! | warn | `trying on to acquire` | `lock`, `error` |
+//! | warn | the inbox could not be subscribed | `channel`, `error` |
+//!
+//! An acquire runs in a debug span `acquire` with the fields `lock` and `owner`.
+//!
+//! # Redis
+//!
+//! Redis 7.0 or Valkey 7.2 and later.
+//! An ACL user needs the keys and channels under the prefix (`~lockyard:* &lockyard:*`) and
+//! `+eval +evalsha +subscribe +unsubscribe +publish +ping +hello +time +select +client|setname +client|id`, and what
+//! the scripts use:
+//! `+exists +hset +hsetnx +hget +hgetall +hkeys +hdel +del +get +set +incr +pexpire +pttl +zadd +zrange +zrem +zscore
+//! +zcard +zremrangebyscore`.
+//! Without the right to subscribe waiters spin, and without the right to publish they find their turn by looking.
+//!
+//! # Features
+//!
+//! | feature | default | |
+//! |---|---|---|
+//! | `lock` | yes | [`Lock`] |
+//! | `serde` | no | `Serialize` and `Deserialize` for [`Owner`], as text |
 
 mod client;
 
 pub use fred;
 pub use lockyard_core::{
-    ClientOptions, Error, FencingToken, HoldState, Lease, Owner, ServerError, ServerErrorKind, Waiting,
+    ClientOptions, Error, FencingToken, HoldState, Lease, Owner, ServerError, ServerErrorKind,
+    Waiting,
 };
 #[cfg(feature = "lock")]
 pub use lockyard_lock::{HolderInfo, Lock, LockGuard, LockInfo, WaiterInfo};
