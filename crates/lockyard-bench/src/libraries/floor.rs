@@ -11,7 +11,7 @@ use fred::bytes_utils::Str;
 use fred::clients::Client;
 use fred::interfaces::{ClientLike, EventInterface, LuaInterface, PubsubInterface};
 use fred::types::config::{Config, ReconnectPolicy};
-use fred::types::{Builder, Key, RespVersion, Value};
+use fred::types::{Builder, Key, Value};
 
 use super::{Library, Lock};
 use crate::Result;
@@ -192,7 +192,6 @@ impl Lock for FloorLock<WaitingFloor> {
 /// Connects with the settings of Lockyard's backend, so that the two differ only in what they send.
 async fn connect(address: &str) -> Result<Client> {
     let mut config = Config::from_url(&format!("redis://{address}"))?;
-    config.version = RespVersion::RESP3;
     config.fail_fast = true;
     let client = Builder::from_config(config)
         .with_connection_config(|connection| connection.max_command_attempts = 1)

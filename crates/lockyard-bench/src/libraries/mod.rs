@@ -1,6 +1,7 @@
 //! What is measured: Lockyard, and the floor it is measured against.
 
 pub(crate) mod floor;
+pub(crate) mod lockyard;
 
 use crate::Result;
 

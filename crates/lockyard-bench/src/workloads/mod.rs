@@ -1,6 +1,9 @@
 //! The workloads, and which library can do which.
 
+mod contended;
 mod handoff;
+mod held;
+mod idle;
 mod pair_cost;
 mod pairs;
 
@@ -9,6 +12,7 @@ use std::time::Duration;
 use crate::Result;
 use crate::figures::Figures;
 use crate::libraries::floor::{Floor, WaitingFloor};
+use crate::libraries::lockyard::connect;
 use crate::options::Options;
 
 /// The same workload runs so long before the measured window.
@@ -20,8 +24,24 @@ pub(crate) async fn run(library: &str, workload: &str, options: &Options) -> Res
         return Ok(Figures::unsupported("no shared holds"));
     }
     match library {
+        "lockyard" => lockyard(workload, options).await,
         "floor" => floor(workload, options).await,
         _ => Err(format!("there is no library {library:?} here").into()),
+    }
+}
+
+async fn lockyard(workload: &str, options: &Options) -> Result<Figures> {
+    let address = options.address()?;
+    let client = connect(address).await?;
+    match workload {
+        "pairs" => pairs::pairs(&client, options).await,
+        "pair-cost" => pair_cost::pair_cost(&client, options).await,
+        "handoff" => handoff::handoff(&client, &connect(address).await?, options).await,
+        "hot" => contended::hot(&client, options).await,
+        "worker" => contended::worker(&client, options).await,
+        "idle" => idle::idle(&client, &connect(address).await?, options).await,
+        "held" => held::held(&client, options).await,
+        _ => Ok(Figures::unsupported("unknown workload")),
     }
 }
 
