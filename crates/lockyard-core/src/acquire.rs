@@ -310,7 +310,6 @@ impl Acquire<'_> {
             entry,
             sent: core.now(),
             phase: Phase::Asked(tell),
-            due: Moment::NEVER,
             flying: false,
         };
         core.with(|state| {

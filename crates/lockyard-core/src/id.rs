@@ -1,6 +1,7 @@
 //! One hold id of this client: what it asked for, and how far it has come.
 
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,8 +55,6 @@ pub(crate) struct Id {
     /// When its acquire was sent.
     pub(crate) sent: Moment,
     pub(crate) phase: Phase,
-    /// When the watchdog has to see to it.
-    pub(crate) due: Moment,
     /// Whether a renewal or look is under way.
     pub(crate) flying: bool,
 }
@@ -116,6 +115,23 @@ pub(crate) struct Leaving {
 }
 
 impl Id {
+    /// Ends the waiting, if it waits.
+    pub(crate) fn take_waiter(&mut self) -> Option<Waiter> {
+        match mem::replace(&mut self.phase, Phase::Ended) {
+            Phase::Asked(waiter) | Phase::Queued(waiter, _) => Some(waiter),
+            phase => {
+                self.phase = phase;
+                None
+            }
+        }
+    }
+
+    /// Whether it waits under an owner that another process may use as well.
+    pub(crate) fn waits_for_a_traveller(&self) -> bool {
+        matches!(self.phase, Phase::Queued(..))
+            && self.owner.as_ref().is_some_and(Owner::has_travelled)
+    }
+
     /// The lease of a hold that somebody else's script wrote.
     pub(crate) fn first_lease(&self, waiter_timeout: Duration) -> Duration {
         self.terms.lease.duration().min(waiter_timeout)
@@ -180,16 +196,6 @@ impl Held {
             .unwrap_or_default()
             / 3
     }
-}
-
-/// What is left of an id that was released before its acquire's validity was over: a late copy of the acquire might
-/// bring it back, so it is released once more.
-pub(crate) struct Late {
-    pub(crate) until: Moment,
-    /// Whether its acquire was answered, so that only a second copy could bring it back.
-    pub(crate) answered: bool,
-    pub(crate) spec: Arc<Spec>,
-    pub(crate) entry: Bytes,
 }
 
 /// The number in the hold id at the beginning of an entry, if the id is this client's.

@@ -8,7 +8,8 @@ use crate::backend::{Event, Moment};
 use crate::cell::Cell;
 use crate::core::Core;
 use crate::id::{Phase, seq_of};
-use crate::state::{State, token};
+use crate::reply::token;
+use crate::state::State;
 
 pub(crate) fn on_event(core: &Core, event: &Event) {
     let now = core.now();
@@ -58,16 +59,7 @@ fn on_message(core: &Core, message: &[u8], now: Moment) {
 
 fn granted(core: &Core, state: &mut State, seq: u64, us: u64, entry: &str, now: Moment) {
     let Some(id) = state.get(seq) else {
-        // An id that was given up: it is to be released once more anyhow, so do it now.
-        if let Some(at) = state
-            .late
-            .iter()
-            .position(|late| entry.as_bytes().starts_with(&late.entry))
-            && let Some(mut late) = state.late.remove(at)
-        {
-            late.until = now;
-            state.late.push_front(late);
-        }
+        state.late.came_back(entry.as_bytes(), now);
         return;
     };
     if !matches!(id.phase, Phase::Asked(_) | Phase::Queued(..)) {

@@ -4,6 +4,7 @@
 //! It has the connections, the watchdog, owners, leases, waiting and errors, and knows no Lua.
 
 mod acquire;
+mod agenda;
 mod backend;
 mod backoff;
 mod cell;
@@ -15,7 +16,9 @@ mod fred_inbox;
 mod hold;
 mod id;
 mod inbox;
+mod late;
 mod lease;
+mod lines;
 mod name;
 mod options;
 mod owner;

@@ -10,6 +10,7 @@ use crate::backend::{Arg, Fault, Lane, Moment};
 use crate::core::Core;
 use crate::error::ServerError;
 use crate::id::{Phase, Spec};
+use crate::late::Late;
 use crate::renewal::slot;
 use crate::reply::{self, Answer};
 use crate::state::State;
@@ -41,24 +42,15 @@ impl Release {
     }
 }
 
-/// Takes those whose acquire can come no more by now; all that had an answer, if the client ends.
-pub(crate) fn take_late(state: &mut State, now: Moment, closing: bool) -> Vec<Release> {
-    if closing {
-        // Their last release is sent already, and only a second copy of a command could undo it.
-        state.late.retain(|late| !late.answered);
-    }
-    let ripe = state
-        .late
-        .iter()
-        .position(|late| late.until > now)
-        .unwrap_or(state.late.len());
-    let release = |late: crate::id::Late| Release {
+/// Takes those whose acquire can come no more.
+pub(crate) fn take_late(state: &mut State, now: Moment) -> Vec<Release> {
+    let release = |late: Late| Release {
         seq: None,
         spec: late.spec,
         entry: late.entry,
         lane: Lane::Watchdog,
     };
-    state.late.drain(..ripe).map(release).collect()
+    state.late.take(now).map(release).collect()
 }
 
 /// Splits releases into batches: one family and one lane each, grouped by key, and where the server wants it by slot.

@@ -6,7 +6,6 @@ use bytes::Bytes;
 
 use crate::backend::Reply;
 use crate::cell::FencingToken;
-use crate::state::token;
 
 /// The answer to an acquire; each carries the server's µs.
 #[derive(Debug, PartialEq, Eq)]
@@ -138,4 +137,10 @@ pub(crate) fn millis(ms: i64) -> Duration {
 
 pub(crate) fn text_of(text: &Bytes) -> String {
     String::from_utf8_lossy(text).into_owned()
+}
+
+/// The token in `:<number>`, the way scripts write it; `None` if there is none.
+pub(crate) fn token(text: &[u8]) -> Option<FencingToken> {
+    let number = std::str::from_utf8(text).ok()?.strip_prefix(':')?;
+    number.parse().ok().map(FencingToken::from_raw)
 }

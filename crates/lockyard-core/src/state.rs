@@ -7,43 +7,37 @@
 //! 2. Of those who wait for one key the first looks, and each whose owner has travelled.
 //! 3. Lost stays lost, and nothing re-enters a lost hold.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::agenda::Agenda;
 use crate::backend::{Lane, Moment};
-use crate::cell::{Cell, FencingToken, HoldState};
+use crate::cell::{Cell, HoldState};
 use crate::error::Error;
-use crate::id::{Held, Id, Late, Leaving, Outcome, Phase, Share, Terms};
+use crate::id::{Held, Id, Leaving, Outcome, Phase, Share, Terms};
+use crate::late::LateQueue;
+use crate::lines::Lines;
 use crate::owner::Owner;
 use crate::sync::Sync;
 
 #[derive(Default)]
 pub(crate) struct State {
     ids: BTreeMap<u64, Id>,
-    /// Main key → those who wait for it.
-    lines: BTreeMap<Bytes, Line>,
+    lines: Lines,
     /// Main key and named owner → the id through which it holds.
     nests: BTreeMap<(Bytes, Owner), u64>,
-    agenda: BTreeSet<(Moment, u64)>,
-    pub(crate) late: VecDeque<Late>,
+    agenda: Agenda,
+    pub(crate) late: LateQueue,
     pub(crate) sync: Option<Sync>,
     /// Whether grants can be heard.
     pub(crate) inbox: bool,
     pub(crate) closed: bool,
     /// Until when the watchdog sleeps.
     pub(crate) sleeps_until: Option<Moment>,
-}
-
-/// Those who wait for one key, by ticket.
-#[derive(Default)]
-struct Line {
-    waiters: BTreeSet<(u64, u64)>,
-    /// How many looked at once the last time, in a walk to the first that is still queued.
-    walk: usize,
 }
 
 /// How an acquire of a named owner meets the hold that the owner has in this client.
@@ -102,46 +96,38 @@ impl State {
 
     /// Sets when the watchdog sees to an id next.
     pub(crate) fn set_due(&mut self, seq: u64, due: Moment) {
-        let Some(id) = self.ids.get_mut(&seq) else {
-            return;
-        };
-        if id.due != Moment::NEVER {
-            self.agenda.remove(&(id.due, seq));
-        }
-        id.due = due;
-        if due != Moment::NEVER {
-            self.agenda.insert((due, seq));
+        if self.ids.contains_key(&seq) {
+            self.agenda.set(seq, due);
         }
     }
 
     /// When the watchdog has something to do next.
     pub(crate) fn next_wake(&self) -> Option<Moment> {
-        let due = self.agenda.first().map(|(due, _)| *due);
-        let late = self.late.front().map(|late| late.until);
-        due.into_iter().chain(late).min()
+        self.agenda
+            .first()
+            .into_iter()
+            .chain(self.late.first())
+            .min()
     }
 
     /// Takes what is due by now, and with a due renewal those that would be so within half their period: what is
     /// renewed together stays together.
     pub(crate) fn take_due(&mut self, now: Moment) -> Vec<u64> {
-        let mut taken: Vec<u64> = self
-            .agenda
-            .range(..=(now, u64::MAX))
-            .map(|(_, seq)| *seq)
-            .collect();
-        let longest = taken.iter().filter_map(|seq| self.period(*seq)).max();
-        if let Some(longest) = longest {
-            let soon = self
-                .agenda
-                .range((now, u64::MAX)..=(now.after(longest / 2), u64::MAX));
-            let early = |(due, seq): &&(Moment, u64)| {
+        let mut taken: Vec<u64> = self.agenda.due_by(now).collect();
+        if let Some(longest) = taken.iter().filter_map(|seq| self.period(*seq)).max() {
+            let soon = |(due, seq): &(Moment, u64)| {
                 self.period(*seq)
                     .is_some_and(|period| due.since(now) <= period / 2)
             };
-            taken.extend(soon.filter(early).map(|(_, seq)| *seq));
+            taken.extend(
+                self.agenda
+                    .between(now, now.after(longest / 2))
+                    .filter(soon)
+                    .map(|(_, seq)| seq),
+            );
         }
         for seq in &taken {
-            self.set_due(*seq, Moment::NEVER);
+            self.agenda.set(*seq, Moment::NEVER);
         }
         taken
     }
@@ -163,17 +149,14 @@ impl State {
         let Some(id) = self.ids.get_mut(&seq) else {
             return;
         };
-        let phase = mem::replace(&mut id.phase, Phase::Ended);
-        let Phase::Asked(waiter) = phase else {
-            id.phase = phase;
+        if !matches!(id.phase, Phase::Asked(_)) {
             return;
-        };
-        id.phase = Phase::Queued(waiter, ticket);
-        let line = self.lines.entry(id.spec.keys[0].clone()).or_default();
-        line.waiters.insert((ticket, seq));
-        if line.waiters.first() == Some(&(ticket, seq))
-            || id.owner.as_ref().is_some_and(Owner::has_travelled)
-        {
+        }
+        if let Some(waiter) = id.take_waiter() {
+            id.phase = Phase::Queued(waiter, ticket);
+        }
+        self.lines.join(&id.spec.keys[0], ticket, seq);
+        if self.looks(seq) {
             self.set_due(seq, look);
         }
     }
@@ -184,17 +167,15 @@ impl State {
         let Some(id) = self.ids.get_mut(&seq) else {
             return;
         };
+        let Some(waiter) = id.take_waiter() else {
+            return;
+        };
         let (since, deadline) = (cell.since, cell.deadline());
-        let held = Held {
+        id.phase = Phase::Held(Held {
             cell: Arc::new(cell),
             shares: vec![Share::new(0, id.terms, since)],
             told: 1,
-        };
-        let (Phase::Asked(waiter) | Phase::Queued(waiter, _)) =
-            mem::replace(&mut id.phase, Phase::Held(held))
-        else {
-            return;
-        };
+        });
         // Nobody listens if the caller is going to read the reply itself, or is gone; then its claim releases the id.
         let _ = waiter.send(Outcome::Granted);
         let nest = id
@@ -210,21 +191,12 @@ impl State {
 
     /// Tells the other waiters of an owner that it holds now.
     fn let_in(&mut self, (key, owner): &(Bytes, Owner)) {
-        let Some(line) = self.lines.get(key) else {
-            return;
-        };
         let same = |seq: &u64| {
             self.ids
                 .get(seq)
                 .is_some_and(|id| id.owner.as_ref() == Some(owner))
         };
-        let same: Vec<u64> = line
-            .waiters
-            .iter()
-            .map(|(_, seq)| *seq)
-            .filter(same)
-            .collect();
-        for seq in same {
+        for seq in self.lines.waiters(key).filter(same).collect::<Vec<_>>() {
             self.tell(seq, Outcome::OwnerHolds);
         }
     }
@@ -235,9 +207,9 @@ impl State {
         let Some(id) = self.ids.get_mut(&seq) else {
             return;
         };
-        match mem::replace(&mut id.phase, Phase::Ended) {
-            Phase::Asked(waiter) | Phase::Queued(waiter, _) => drop(waiter.send(outcome)),
-            phase => id.phase = phase,
+        if let Some(waiter) = id.take_waiter() {
+            // Whoever waited may be gone; then its claim releases the id.
+            let _ = waiter.send(outcome);
         }
     }
 
@@ -247,77 +219,41 @@ impl State {
         let Phase::Queued(_, ticket) = id.phase else {
             return;
         };
-        let (key, due) = (id.spec.keys[0].clone(), id.due);
-        self.set_due(seq, Moment::NEVER);
-        let Some(line) = self.lines.get_mut(&key) else {
-            return;
-        };
-        line.waiters.remove(&(ticket, seq));
-        match line.waiters.first().copied() {
-            None => drop(self.lines.remove(&key)),
-            Some((_, next)) => {
-                if let Some(id) = self.ids.get(&next) {
-                    let earlier = id.due.min(due);
-                    self.set_due(next, earlier);
-                }
-            }
+        let due = self.agenda.get(seq);
+        self.agenda.set(seq, Moment::NEVER);
+        if let Some(next) = self.lines.leave(&id.spec.keys[0], ticket, seq) {
+            self.agenda.set(next, self.agenda.get(next).min(due));
         }
     }
 
     /// The first of each line and all whose owner has travelled look now, and each hold is checked.
     pub(crate) fn check_all(&mut self, now: Moment) {
         let mut due = self.holds();
-        for line in self.lines.values_mut() {
-            line.walk = 1;
-            due.extend(line.waiters.first().map(|(_, seq)| *seq));
-        }
-        let travelled = |id: &Id| {
-            matches!(id.phase, Phase::Queued(..))
-                && id.owner.as_ref().is_some_and(Owner::has_travelled)
-        };
+        due.extend(self.lines.begin_walks());
         due.extend(
             self.ids
                 .iter()
-                .filter(|(_, id)| travelled(id))
+                .filter(|(_, id)| id.waits_for_a_traveller())
                 .map(|(seq, _)| *seq),
         );
         for seq in due {
-            self.set_due(seq, now);
+            self.agenda.set(seq, now);
         }
     }
 
-    /// After looks at one key: unless one of them was still queued, the next look, twice as many each time.
+    /// After looks at one key: unless one of them was still queued, the next look.
     pub(crate) fn walk_on(&mut self, key: &Bytes, queued: bool, now: Moment) {
-        let Some(line) = self.lines.get_mut(key) else {
-            return;
-        };
-        line.walk = if queued {
-            0
-        } else {
-            (line.walk * 2).clamp(1, 100)
-        };
-        let next: Vec<u64> = line
-            .waiters
-            .iter()
-            .take(line.walk)
-            .map(|(_, seq)| *seq)
-            .collect();
-        for seq in next {
-            self.set_due(seq, now);
+        for seq in self.lines.walk_on(key, queued) {
+            self.agenda.set(seq, now);
         }
     }
 
-    /// Whether the id is the one that looks for its line.
+    /// Whether the id is one that looks for its line, or for itself.
     pub(crate) fn looks(&self, seq: u64) -> bool {
         let Some(id) = self.ids.get(&seq) else {
             return false;
         };
-        let first = self
-            .lines
-            .get(&id.spec.keys[0])
-            .and_then(|line| line.waiters.first());
-        first.is_some_and(|(_, first)| *first == seq)
-            || id.owner.as_ref().is_some_and(Owner::has_travelled)
+        self.lines.first(&id.spec.keys[0]) == Some(seq) || id.waits_for_a_traveller()
     }
 
     /// Lets an acquire of a named owner share the hold that the owner has here.
@@ -356,15 +292,15 @@ impl State {
 
     /// Has a renewal write the new count soon; it may be some changes at once.
     fn tell_count(&mut self, seq: u64, now: Moment) {
-        let soon = now.after(Duration::from_millis(10));
-        if let Some(Id {
-            phase: Phase::Held(_),
-            due,
-            ..
-        }) = self.ids.get(&seq)
-        {
-            let due = soon.min(*due);
-            self.set_due(seq, due);
+        if matches!(
+            self.ids.get(&seq),
+            Some(Id {
+                phase: Phase::Held(_),
+                ..
+            })
+        ) {
+            let soon = now.after(Duration::from_millis(10));
+            self.agenda.set(seq, self.agenda.get(seq).min(soon));
         }
     }
 
@@ -458,29 +394,14 @@ impl State {
             tries: 0,
             lane,
         });
-        self.release_late(seq, answered, now, valid);
-    }
-
-    /// Has the id released once more when its acquire can no longer come late.
-    fn release_late(&mut self, seq: u64, answered: bool, now: Moment, valid: Duration) {
-        let Some(id) = self.ids.get(&seq) else { return };
-        if id.sent.after(valid) > now {
-            // Rounded up, so that many are released by one script.
-            let grain = (valid.as_nanos() as u64 / 16).max(1);
-            let until = Moment::from_nanos(id.sent.after(valid).as_nanos().next_multiple_of(grain));
-            let (spec, entry) = (id.spec.clone(), id.entry.clone());
-            self.late.push_back(Late {
-                until,
-                answered,
-                spec,
-                entry,
-            });
-        }
+        self.late.push(id, answered, now, valid);
     }
 
     /// The acquire left nothing, unless a second copy of it is under way.
     pub(crate) fn dismiss(&mut self, seq: u64, now: Moment, valid: Duration) {
-        self.release_late(seq, true, now, valid);
+        if let Some(id) = self.ids.get(&seq) {
+            self.late.push(id, true, now, valid);
+        }
         self.finish(seq);
     }
 
@@ -499,10 +420,4 @@ impl State {
             self.abandon(seq, now, valid);
         }
     }
-}
-
-/// The token in `:<number>`, the way scripts write it; `None` if there is none.
-pub(crate) fn token(text: &[u8]) -> Option<FencingToken> {
-    let number = std::str::from_utf8(text).ok()?.strip_prefix(':')?;
-    number.parse().ok().map(FencingToken::from_raw)
 }

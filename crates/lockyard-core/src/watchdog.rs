@@ -40,7 +40,10 @@ pub(crate) async fn run(core: Arc<Core>, mut events: UnboundedReceiver<Event>) {
         let now = core.now();
         let closing = core.closing.load(SeqCst);
         let (work, idle) = core.with(|state| {
-            let work = collect(state, now, closing);
+            if closing {
+                state.late.forget_answered();
+            }
+            let work = collect(state, now);
             let idle = state.is_empty() && state.late.is_empty();
             (work, idle)
         });
@@ -72,9 +75,9 @@ pub(crate) async fn run(core: Arc<Core>, mut events: UnboundedReceiver<Event>) {
     core.finished.notify_waiters();
 }
 
-fn collect(state: &mut State, now: Moment, closing: bool) -> Work {
+fn collect(state: &mut State, now: Moment) -> Work {
     let mut work = Work {
-        releases: releases::take_late(state, now, closing),
+        releases: releases::take_late(state, now),
         ..Work::default()
     };
     for seq in state.take_due(now) {
