@@ -94,8 +94,6 @@ pub(crate) struct Held {
     pub(crate) cell: Arc<Cell>,
     /// One for each guard, in order of arrival.
     pub(crate) shares: Vec<Share>,
-    /// The count that the server knows.
-    pub(crate) told: usize,
 }
 
 /// A guard's part of a hold.

@@ -251,8 +251,7 @@ fn renewed(state: &mut State, renewal: &Renewal, deadline: Moment, sent: Moment,
     else {
         return;
     };
-    held.told = renewal.count;
-    let behind = held.told != held.shares.len();
+    let behind = renewal.count != held.shares.len();
     if !held.cell.extend(now, deadline) {
         state.lose(renewal.seq);
         return;

@@ -174,7 +174,6 @@ impl State {
         id.phase = Phase::Held(Held {
             cell: Arc::new(cell),
             shares: vec![Share::new(0, id.terms, since)],
-            told: 1,
         });
         // Nobody listens if the caller is going to read the reply itself, or is gone; then its claim releases the id.
         let _ = waiter.send(Outcome::Granted);
