@@ -257,12 +257,10 @@ fn renewed(state: &mut State, renewal: &Renewal, deadline: Moment, sent: Moment,
         return;
     }
     held.cell.set_unsure(false);
-    let check = if behind {
-        now
-    } else {
-        sent.after(held.period())
-    };
-    let due = check.min(held.cell.deadline());
+    let check = if behind { now } else { sent.after(held.period()) };
+    let deadline = held.cell.deadline();
+    // What came up while the renewal was under way is not put off.
+    let due = check.min(deadline).min(state.due(renewal.seq));
     state.set_due(renewal.seq, due);
 }
 

@@ -101,6 +101,10 @@ impl State {
         }
     }
 
+    pub(crate) fn due(&self, seq: u64) -> Moment {
+        self.agenda.get(seq)
+    }
+
     /// When the watchdog has something to do next.
     pub(crate) fn next_wake(&self) -> Option<Moment> {
         self.agenda
