@@ -13,11 +13,17 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Build scripts that watch them (ring's) would run again, and all that depends on them be built
 /// again, whenever `cargo xtask test` follows `cargo test`; so they are removed.
 pub(crate) fn cargo(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO"));
-    command.args(args).current_dir(ROOT);
+    let mut command = in_root(env!("CARGO"), args);
     for (name, _) in env::vars_os().filter(|(name, _)| describes_this_package(name)) {
         command.env_remove(name);
     }
+    command
+}
+
+/// Returns a program in the workspace's root, with these arguments.
+pub(crate) fn in_root(program: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(args).current_dir(ROOT);
     command
 }
 
