@@ -1,4 +1,15 @@
 //! What Lockyard promises, against a real server.
 
+#![expect(clippy::unwrap_used, reason = "what must not fail in a test fails it")]
+
 // What a lock does for its users, undisturbed.
 mod lock;
+
+// Six processes and everything that fails around them.
+mod chaos;
+
+// The judge of what they did, and what it lets pass.
+mod history;
+
+// A test's other processes.
+mod process;
