@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
+use crate::alarm::Alarm;
 use crate::backend::{Arg, Backend, Call, Fault, Lane, Moment, Reply};
 use crate::error::{Error, ServerErrorKind};
 use crate::options::{ClientOptions, Waiting};
@@ -103,14 +104,8 @@ impl Core {
     }
 
     /// Sleeps until a moment by the backend's clock.
-    pub(crate) async fn sleep_until(&self, until: Moment) {
-        loop {
-            let now = self.now();
-            if now >= until {
-                return;
-            }
-            tokio::time::sleep(until.since(now)).await;
-        }
+    pub(crate) fn sleep_until(&self, until: Moment) -> Alarm<'_> {
+        Alarm::new(self, until)
     }
 
     /// Runs a script once, with a deadline; answers the reply and just before when the command was sent.
@@ -172,10 +167,14 @@ impl Core {
         work: impl Future<Output = Result<T, Fault>>,
         timeout: Duration,
     ) -> Result<T, Fault> {
-        let timed_out = || fred::error::Error::new(ErrorKind::Timeout, "no answer in time");
-        tokio::time::timeout(timeout, work)
-            .await
-            .unwrap_or_else(|_| Err(Fault::Unanswered(timed_out())))
+        let until = self.now().after(timeout);
+        tokio::select! {
+            biased;
+            result = work => result,
+            () = self.sleep_until(until) => {
+                Err(Fault::Unanswered(fred::error::Error::new(ErrorKind::Timeout, "no answer in time")))
+            }
+        }
     }
 
     /// What a user is told of a fault.

@@ -5,6 +5,7 @@
 
 mod acquire;
 mod agenda;
+mod alarm;
 mod backend;
 mod backoff;
 mod cell;

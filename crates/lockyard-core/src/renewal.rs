@@ -257,7 +257,11 @@ fn renewed(state: &mut State, renewal: &Renewal, deadline: Moment, sent: Moment,
         return;
     }
     held.cell.set_unsure(false);
-    let check = if behind { now } else { sent.after(held.period()) };
+    let check = if behind {
+        now
+    } else {
+        sent.after(held.period())
+    };
     let deadline = held.cell.deadline();
     // What came up while the renewal was under way is not put off.
     let due = check.min(deadline).min(state.due(renewal.seq));

@@ -15,6 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::agenda::Agenda;
+use crate::alarm::Alarms;
 use crate::backend::{Lane, Moment};
 use crate::cell::{Cell, HoldState};
 use crate::error::Error;
@@ -32,6 +33,7 @@ pub(crate) struct State {
     nests: BTreeMap<(Bytes, Owner), u64>,
     agenda: Agenda,
     pub(crate) late: LateQueue,
+    pub(crate) alarms: Alarms,
     pub(crate) sync: Option<Sync>,
     /// Whether grants can be heard.
     pub(crate) inbox: bool,
@@ -107,11 +109,8 @@ impl State {
 
     /// When the watchdog has something to do next.
     pub(crate) fn next_wake(&self) -> Option<Moment> {
-        self.agenda
-            .first()
-            .into_iter()
-            .chain(self.late.first())
-            .min()
+        let first = [self.agenda.first(), self.late.first(), self.alarms.first()];
+        first.into_iter().flatten().min()
     }
 
     /// Takes what is due by now, and with a due renewal those that would be so within half their period: what is

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use std::task::Waker;
 use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -39,14 +40,15 @@ pub(crate) async fn run(core: Arc<Core>, mut events: UnboundedReceiver<Event>) {
     loop {
         let now = core.now();
         let closing = core.closing.load(SeqCst);
-        let (work, idle) = core.with(|state| {
+        let (work, idle, alarms) = core.with(|state| {
             if closing {
                 state.late.forget_answered();
             }
             let work = collect(state, now);
             let idle = state.is_empty() && state.late.is_empty();
-            (work, idle)
+            (work, idle, state.alarms.take(now))
         });
+        alarms.into_iter().for_each(Waker::wake);
         spawn(&core, &mut tasks, work);
         if closing && idle && tasks.is_empty() {
             break;
@@ -71,6 +73,8 @@ pub(crate) async fn run(core: Arc<Core>, mut events: UnboundedReceiver<Event>) {
             () = tokio::time::sleep(wake.since(core.now())) => {}
         }
     }
+    let alarms = core.with(|state| state.alarms.end());
+    alarms.into_iter().for_each(Waker::wake);
     core.backend.close().await;
     core.finished.notify_waiters();
 }
