@@ -64,8 +64,8 @@ fn others_go_on_within_a_lease_after_a_kill() {
     ]);
     let runs = runs(&output);
     let standstill_ms = runs[2]["standstill_ms"].as_u64().unwrap();
-    // One lease, and some air for a busy machine.
-    assert!((300..1500).contains(&standstill_ms), "{}", runs[2]);
+    // One lease, with air for a busy machine; a waiter that missed the end would take over 4 s.
+    assert!((300..3000).contains(&standstill_ms), "{}", runs[2]);
 }
 
 #[test]
