@@ -51,7 +51,8 @@ end
 -- shared: grant
 local function leave(queue, alive, entry)
   local left = call("ZREM", queue, entry)
-  if call("EXISTS", queue) == 0 then call("DEL", alive) end
+  -- Not DEL, which would take data of another type as well.
+  if call("EXISTS", queue) == 0 then redis.pcall("ZREMRANGEBYSCORE", alive, "-inf", "+inf") end
   return left
 end
 -- Gives a free lock to the first waiter that lives, and returns its token if that is `own`.
@@ -97,7 +98,8 @@ local function release(k, from, to)
   if not only and call("EXISTS", lock, queue) == 0 then return statuses end
   for i = from, to do statuses[i] = remove(lock, queue, alive, ARGV[i]) end
   prune(lock)
-  grant(lock, queue, alive, fence)
+  -- What keeps a waiter from being served is the waiter's affair, and told it when it looks.
+  pcall(grant, lock, queue, alive, fence)
   return statuses
 end
 
@@ -105,7 +107,8 @@ local reply, at = {0}, 3
 for k = 1, #KEYS, 4 do
   local from, to = at + 1, at + tonumber(ARGV[at])
   local ok, statuses = pcall(release, k, from, to)
-  if not ok and #KEYS == 4 then return statuses end
+  -- pcall gives the error's text and not a table, from Redis 7 on.
+  if not ok and #KEYS == 4 then return {err = type(statuses) == "table" and statuses.err or statuses} end
   for i = from, to do reply[#reply + 1] = ok and (statuses[i] or 0) or -1 end
   at = to + 1
 end

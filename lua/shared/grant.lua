@@ -1,6 +1,7 @@
 local function leave(queue, alive, entry)
   local left = call("ZREM", queue, entry)
-  if call("EXISTS", queue) == 0 then call("DEL", alive) end
+  -- Not DEL, which would take data of another type as well.
+  if call("EXISTS", queue) == 0 then redis.pcall("ZREMRANGEBYSCORE", alive, "-inf", "+inf") end
   return left
 end
 -- Gives a free lock to the first waiter that lives, and returns its token if that is `own`.
