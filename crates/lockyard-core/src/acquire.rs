@@ -42,7 +42,7 @@ pub enum Wait {
 }
 
 /// An answer that comes just after the end of a short wait still counts.
-const GRACE: Duration = Duration::from_millis(250);
+pub(crate) const GRACE: Duration = Duration::from_millis(250);
 
 /// Acquires a hold; `None` if somebody else has it for as long as the caller was ready to wait.
 ///
@@ -166,7 +166,7 @@ impl Acquire<'_> {
             _ if self.waits() && core.queues() => "wait",
             _ => "try",
         };
-        let (claim, told, args) = self.register(mode, valid)?;
+        let (claim, mut told, args) = self.register(mode, valid)?;
         let timeout = self
             .until
             .max(core.now().after(GRACE))
@@ -179,7 +179,6 @@ impl Acquire<'_> {
             args,
             timeout,
         );
-        tokio::pin!(told);
         let (reply, sent) = tokio::select! {
             biased;
             outcome = &mut told => return self.told(claim, outcome.ok()),
@@ -199,6 +198,8 @@ impl Acquire<'_> {
                 let lease = self.terms.lease.duration();
                 let deadline = sent.after(lease).before(margin(lease));
                 let cell = Cell::new(core.now(), deadline, token);
+                // Nobody needs to be told, and telling ourselves would wake another thread for nothing.
+                told.close();
                 core.with(|state| state.held(claim.seq, cell, sent.after(lease / 3)));
                 let hold = claim.into_hold(self)?;
                 match hold.state() {

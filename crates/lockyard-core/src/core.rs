@@ -119,16 +119,16 @@ impl Core {
     ) -> Result<(Reply, Moment), Fault> {
         let sent = self.now();
         let run = self.backend.run(lane, Call { script, keys, args });
-        let reply = self
-            .in_time(run, timeout)
-            .await
-            .inspect_err(|fault| match fault {
-                Fault::Refused(error) if error.kind() == ServerErrorKind::ReadOnly => {
-                    self.backend.reconnect(lane)
+        let reply = self.in_time(run, timeout).await;
+        match reply {
+            Ok(reply) => Ok((reply, sent)),
+            Err(fault) => {
+                if fault.wants_a_new_connection(lane) {
+                    self.backend.reconnect(lane);
                 }
-                _ => {}
-            })?;
-        Ok((reply, sent))
+                Err(fault)
+            }
+        }
     }
 
     /// The server time until which an acquire sent now is valid.
@@ -194,6 +194,17 @@ impl Core {
 }
 
 impl Fault {
+    /// Whether the server has become a replica, or the connection has gone dead under commands that may all be sent
+    /// again.
+    fn wants_a_new_connection(&self, lane: Lane) -> bool {
+        match self {
+            Self::Refused(error) => error.kind() == ServerErrorKind::ReadOnly,
+            Self::Unanswered(error) => {
+                lane == Lane::Watchdog && *error.kind() == ErrorKind::Timeout
+            }
+        }
+    }
+
     /// Whether the same command may succeed when sent again.
     pub(crate) fn passes(&self) -> bool {
         match self {

@@ -169,6 +169,7 @@ impl ServerError {
             "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN" | "NOREPLICAS" | "MISCONF" | "UNKILLABLE" => {
                 Kind::Unavailable
             }
+            "ERR" if self.message.starts_with("ERR max number of clients") => Kind::Unavailable,
             _ => Kind::Other,
         }
     }

@@ -4,7 +4,10 @@
 //! So each command has one attempt here, and whoever calls decides what may be sent again.
 
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::OnceLock;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,7 +15,7 @@ use fred::clients::Client;
 use fred::error::Error as FredError;
 use fred::interfaces::{ClientLike, LuaInterface};
 use fred::types::config::{
-    Config, ConnectionConfig, PerformanceConfig, ReconnectPolicy, ServerConfig,
+    Config, ConnectionConfig, PerformanceConfig, ReconnectPolicy, ServerConfig, UnresponsiveConfig,
 };
 use fred::types::{Builder, ClusterHash, ConnectHandle, CustomCommand, Key, Value};
 use parking_lot::Mutex;
@@ -53,9 +56,12 @@ impl FredBackend {
 
     /// Connects the caller's lane, on the runtime that runs this.
     pub(crate) async fn connect_caller(&self) -> Result<(), FredError> {
-        let task = self.caller.init().await?;
-        let _ = self.caller_task.set(task);
-        Ok(())
+        let mut connected = pin!(self.caller.wait_for_connect());
+        // It listens from its first poll, which has to be before the task has news.
+        let _ = poll_fn(|context| Poll::Ready(connected.as_mut().poll(context))).await;
+        // Dropped from here on, `close` finds the task and ends it.
+        let _ = self.caller_task.set(self.caller.connect());
+        connected.await
     }
 
     /// The lane's connection; the watchdog's, once the runtime of the caller's has ended.
@@ -76,6 +82,11 @@ fn client(config: &Config, timeout: Duration) -> Result<Client, FredError> {
         connection_timeout: timeout,
         internal_command_timeout: timeout,
         max_command_attempts: 1,
+        // A peer that vanished without a word is noticed while a reply is owed.
+        unresponsive: UnresponsiveConfig {
+            max_timeout: Some(timeout),
+            interval: timeout / 4,
+        },
         ..ConnectionConfig::default()
     };
     let performance = PerformanceConfig {
@@ -181,6 +192,10 @@ impl Backend for FredBackend {
             for client in [&self.caller, &self.inbox, &self.watchdog] {
                 // Best effort: the connections end with the process at the latest.
                 let _ = tokio::time::timeout(Duration::from_secs(1), client.quit()).await;
+            }
+            // `quit` does nothing to a client that is still connecting.
+            if let Some(task) = self.caller_task.get() {
+                task.abort();
             }
         })
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::acquire::GRACE;
 use crate::backend::{Arg, Fault, Lane, Moment};
 use crate::backoff::Backoff;
 use crate::cell::{Cell, FencingToken, HoldState};
@@ -205,7 +206,8 @@ impl Hold {
         let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
         let mut first = true;
         loop {
-            let timeout = until.since(core.now()).max(Duration::from_millis(1));
+            // The last try has time for its answer, or "unreachable" would hide what the server said before.
+            let timeout = until.since(core.now()).max(GRACE);
             let args = release_args(core, &entry);
             let call = core.call(
                 Lane::Caller,

@@ -42,13 +42,6 @@ impl Lines {
         self.0.get(key)?.waiters.first().map(|(_, seq)| *seq)
     }
 
-    pub(crate) fn waiters(&self, key: &Bytes) -> impl Iterator<Item = u64> {
-        self.0
-            .get(key)
-            .into_iter()
-            .flat_map(|line| line.waiters.iter().map(|(_, seq)| *seq))
-    }
-
     /// Begins a walk along each line: who looks first.
     pub(crate) fn begin_walks(&mut self) -> Vec<u64> {
         let begin = |line: &mut Line| {
@@ -109,6 +102,6 @@ mod tests {
         assert_eq!(lines.leave(&key, 10, 2), Some(3));
         assert_eq!(lines.leave(&key, 30, 1), Some(3));
         assert_eq!(lines.leave(&key, 20, 3), None);
-        assert_eq!(lines.waiters(&key).count(), 0);
+        assert_eq!(lines.first(&key), None);
     }
 }

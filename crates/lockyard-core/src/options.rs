@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use fred::types::config::Config;
+use fred::error::{Error as FredError, ErrorKind};
+use fred::types::config::{Config, ServerConfig};
 
 use crate::error::Error;
 use crate::lease::Lease;
@@ -53,7 +54,12 @@ impl ClientOptions {
     ///
     /// [`Error::InvalidUrl`], which does not repeat the URL as it may contain a password.
     pub fn from_url(url: &str) -> Result<Self, Error> {
-        Config::from_url(url)
+        let config = match url.split_once(':') {
+            Some((scheme, _)) if SCHEMES.contains(&scheme) => Config::from_url(url),
+            _ => Err(invalid("unknown scheme")),
+        };
+        config
+            .and_then(usable)
             .map(Self::from_config)
             .map_err(|source| Error::InvalidUrl { source })
     }
@@ -160,6 +166,35 @@ impl ClientOptions {
         self.lease = self.lease.checked()?;
         Ok(self)
     }
+}
+
+/// What a URL may begin with; fred takes anything else for `redis`.
+const SCHEMES: [&str; 8] = [
+    "redis",
+    "rediss",
+    "redis+unix",
+    "redis-cluster",
+    "rediss-cluster",
+    "valkey",
+    "valkeys",
+    "valkey+unix",
+];
+
+/// Refuses what fred would silently take for something else.
+fn usable(config: Config) -> Result<Config, FredError> {
+    if config.username.is_some() && config.password.is_none() {
+        return Err(invalid(
+            "a user without a password; for one that needs none give any",
+        ));
+    }
+    match &config.server {
+        ServerConfig::Unix { path } if !path.is_absolute() => Err(invalid("no path of a socket")),
+        _ => Ok(config),
+    }
+}
+
+fn invalid(reason: &'static str) -> FredError {
+    FredError::new(ErrorKind::Url, reason)
 }
 
 impl fmt::Debug for ClientOptions {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
 use bytes::Bytes;
+use fred::error::{Error as FredError, ErrorKind};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::backend::{Arg, Backend, Event, Lane, Reply};
+use crate::acquire::GRACE;
+use crate::backend::{Arg, Backend, Event, Fault, Lane, Reply};
 use crate::connect::connect;
 use crate::core::Core;
 use crate::error::Error;
@@ -102,7 +104,8 @@ impl Runtime {
         let until = core.now().after(core.valid());
         let mut backoff = crate::backoff::Backoff::new(RETRY, core.valid());
         loop {
-            let timeout = until.since(core.now()).max(RETRY);
+            // The last try has time for its answer, or "unreachable" would hide what the server said before.
+            let timeout = until.since(core.now()).max(GRACE);
             match core
                 .call(Lane::Caller, script, keys.clone(), args.clone(), timeout)
                 .await
@@ -178,13 +181,16 @@ impl Runtime {
             if core.with(|state| state.is_empty()) {
                 return Ok(());
             }
+            if core.now() >= until {
+                let source = FredError::new(ErrorKind::Timeout, "releases are still under way");
+                return Err(Error::OutcomeUnknown {
+                    name: "all holds".to_owned(),
+                    source: Box::new(core.error("", Fault::Unanswered(source))),
+                });
+            }
             tokio::select! {
                 () = finished => {}
-                () = core.sleep_until(until) => {
-                    let source = fred::error::Error::new(fred::error::ErrorKind::Timeout, "releases are still under way");
-                    let source = core.error("", crate::backend::Fault::Unanswered(source));
-                    return Err(Error::OutcomeUnknown { name: "all holds".to_owned(), source: Box::new(source) });
-                }
+                () = core.sleep_until(until) => {}
             }
         }
     }

@@ -7,7 +7,7 @@
 //! 2. Of those who wait for one key the first looks, and each whose owner has travelled.
 //! 3. Lost stays lost, and nothing re-enters a lost hold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +31,8 @@ pub(crate) struct State {
     lines: Lines,
     /// Main key and named owner → the id through which it holds.
     nests: BTreeMap<(Bytes, Owner), u64>,
+    /// Main key, named owner and number of each who waits under a name.
+    named: BTreeSet<(Bytes, Owner, u64)>,
     agenda: Agenda,
     pub(crate) late: LateQueue,
     pub(crate) alarms: Alarms,
@@ -158,7 +160,11 @@ impl State {
         if let Some(waiter) = id.take_waiter() {
             id.phase = Phase::Queued(waiter, ticket);
         }
-        self.lines.join(&id.spec.keys[0], ticket, seq);
+        let key = id.spec.keys[0].clone();
+        self.lines.join(&key, ticket, seq);
+        if let Some(owner) = id.owner.clone() {
+            self.named.insert((key, owner, seq));
+        }
         if self.looks(seq) {
             self.set_due(seq, look);
         }
@@ -193,12 +199,9 @@ impl State {
 
     /// Tells the other waiters of an owner that it holds now.
     fn let_in(&mut self, (key, owner): &(Bytes, Owner)) {
-        let same = |seq: &u64| {
-            self.ids
-                .get(seq)
-                .is_some_and(|id| id.owner.as_ref() == Some(owner))
-        };
-        for seq in self.lines.waiters(key).filter(same).collect::<Vec<_>>() {
+        let bound = |seq| (key.clone(), owner.clone(), seq);
+        let same = self.named.range(bound(0)..=bound(u64::MAX));
+        for seq in same.map(|(_, _, seq)| *seq).collect::<Vec<_>>() {
             self.tell(seq, Outcome::OwnerHolds);
         }
     }
@@ -221,8 +224,17 @@ impl State {
         let Phase::Queued(_, ticket) = id.phase else {
             return;
         };
-        let due = self.agenda.get(seq);
+        let looks = self.lines.first(&id.spec.keys[0]) == Some(seq);
+        let due = match self.agenda.get(seq) {
+            // Its look is under way, and whatever comes of it will not find it here any more.
+            Moment::NEVER if looks => Moment::from_nanos(0),
+            due => due,
+        };
         self.agenda.set(seq, Moment::NEVER);
+        if let Some(owner) = &id.owner {
+            self.named
+                .remove(&(id.spec.keys[0].clone(), owner.clone(), seq));
+        }
         if let Some(next) = self.lines.leave(&id.spec.keys[0], ticket, seq) {
             self.agenda.set(next, self.agenda.get(next).min(due));
         }
