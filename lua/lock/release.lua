@@ -34,7 +34,7 @@ local function grow(key, ttl) if call("PTTL", key) < ttl then call("PEXPIRE", ke
 local function prune(lock)
   local holds = call("HGETALL", lock)
   for i = 1, #holds, 2 do
-    local deadline = tonumber(string.match(holds[i + 1], "^%d+:(%d+):"))
+    local deadline = tonumber(string.match(holds[i + 1], "^%d+:(%d+):%d+"))
     if not deadline or deadline <= ms then call("HDEL", lock, holds[i]) end
   end
 end
@@ -63,14 +63,15 @@ local function grant(lock, queue, alive, fence, own)
     if not entry then return end
     if budget == 0 then more = 1 return end
     budget = budget - 1
-    local hold, client, kind, lease, first = string.match(entry, "^(.-/(.-)%..-)|(.-)|.-|(.-)|(.*)$")
+    local hold, client, kind, lease, first = string.match(entry, "^(.-/(.-)%..-)|(.-)|.-|(%d+)|(%d+)$")
     if entry == own then
       local token = kind == "f" and mint(fence) or ""
       leave(queue, alive, entry)
       put(lock, hold, tonumber(lease), token)
       return token
     end
-    if tonumber(call("ZSCORE", alive, client) or 0) > ms then
+    -- What is no entry of ours can hold nothing, and goes like the dead.
+    if hold and tonumber(call("ZSCORE", alive, client) or 0) > ms then
       local token = kind == "f" and mint(fence) or ""
       local told = redis.pcall("PUBLISH", inbox .. client, "granted " .. text(us) .. " " .. entry .. token)
       -- Without the right to publish the entry stays, and its own look grants it.
@@ -83,7 +84,8 @@ end
 -- end
 local function revoke(lock)
   for _, hold in ipairs(call("HKEYS", lock)) do
-    redis.pcall("PUBLISH", inbox .. string.match(hold, "/(.-)%."), "revoked " .. hold)
+    local client = string.match(hold, "/(.-)%.")
+    if client then redis.pcall("PUBLISH", inbox .. client, "revoked " .. hold) end
   end
   return call("DEL", lock)
 end

@@ -12,14 +12,15 @@ local function grant(lock, queue, alive, fence, own)
     if not entry then return end
     if budget == 0 then more = 1 return end
     budget = budget - 1
-    local hold, client, kind, lease, first = string.match(entry, "^(.-/(.-)%..-)|(.-)|.-|(.-)|(.*)$")
+    local hold, client, kind, lease, first = string.match(entry, "^(.-/(.-)%..-)|(.-)|.-|(%d+)|(%d+)$")
     if entry == own then
       local token = kind == "f" and mint(fence) or ""
       leave(queue, alive, entry)
       put(lock, hold, tonumber(lease), token)
       return token
     end
-    if tonumber(call("ZSCORE", alive, client) or 0) > ms then
+    -- What is no entry of ours can hold nothing, and goes like the dead.
+    if hold and tonumber(call("ZSCORE", alive, client) or 0) > ms then
       local token = kind == "f" and mint(fence) or ""
       local told = redis.pcall("PUBLISH", inbox .. client, "granted " .. text(us) .. " " .. entry .. token)
       -- Without the right to publish the entry stays, and its own look grants it.

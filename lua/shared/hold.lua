@@ -1,7 +1,7 @@
 local function prune(lock)
   local holds = call("HGETALL", lock)
   for i = 1, #holds, 2 do
-    local deadline = tonumber(string.match(holds[i + 1], "^%d+:(%d+):"))
+    local deadline = tonumber(string.match(holds[i + 1], "^%d+:(%d+):%d+"))
     if not deadline or deadline <= ms then call("HDEL", lock, holds[i]) end
   end
 end
