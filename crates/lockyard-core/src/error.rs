@@ -170,8 +170,16 @@ impl ServerError {
                 Kind::Unavailable
             }
             "ERR" if self.message.starts_with("ERR max number of clients") => Kind::Unavailable,
+            _ if self.is_denied_in_a_script() => Kind::NoPermission,
             _ => Kind::Other,
         }
+    }
+
+    /// Whether a right was missing inside a script, which has no code of its own: Redis 7, then Redis 8 and Valkey.
+    fn is_denied_in_a_script(&self) -> bool {
+        self.message
+            .starts_with("ERR The user executing the script can't")
+            || self.message.starts_with("ERR ACL failure in script")
     }
 }
 
