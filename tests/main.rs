@@ -13,3 +13,9 @@ mod history;
 
 // A test's other processes.
 mod process;
+
+// What several subjects share.
+mod support;
+
+// How a holder learns that it holds no more, and what it may still do.
+mod loss;

@@ -1,0 +1,126 @@
+//! What the tests of several subjects share.
+
+use std::time::Duration;
+
+use lockyard::{Client, ClientOptions, Lock, LockGuard, Owner};
+use lockyard_testkit::{Server, eventually_async, redis};
+use tokio::task::JoinHandle;
+
+/// A generous upper bound for what takes milliseconds.
+pub(crate) const SOON: Duration = Duration::from_secs(10);
+
+/// After what silence a waiter of [`client`] counts as gone; it looks every third of it.
+pub(crate) const WAITER_TIMEOUT: Duration = Duration::from_millis(1500);
+
+/// What a lost message may cost: a third of [`WAITER_TIMEOUT`], and what a busy machine needs.
+pub(crate) const A_LOOK: Duration = Duration::from_millis(500 + 700);
+
+/// A client that waits for short times, as tests do.
+pub(crate) async fn client(url: &str) -> Client {
+    Client::with_options(options(url)).await.unwrap()
+}
+
+pub(crate) fn options(url: &str) -> ClientOptions {
+    ClientOptions::from_url(url)
+        .unwrap()
+        .waiter_timeout(WAITER_TIMEOUT)
+}
+
+/// A client whose waiters look so seldom that only messages can let them in soon.
+pub(crate) async fn patient(url: &str) -> Client {
+    Client::with_options(options(url).waiter_timeout(ms(600_000)))
+        .await
+        .unwrap()
+}
+
+pub(crate) const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// The output of a future that is to be ready soon.
+#[track_caller]
+pub(crate) fn soon<F: Future>(future: F) -> impl Future<Output = F::Output> {
+    let place = std::panic::Location::caller();
+    async move {
+        let output = tokio::time::timeout(SOON, future).await;
+        output.unwrap_or_else(|_| panic!("{place}: not within {SOON:?}"))
+    }
+}
+
+/// Waits until so many wait for a lock.
+pub(crate) async fn until_waiting(lock: &Lock, waiters: u64) {
+    eventually_async(SOON, async || {
+        lock.inspect().await.unwrap().waiting == waiters
+    })
+    .await;
+}
+
+/// Has a task wait for a lock.
+pub(crate) fn wait(lock: &Lock) -> JoinHandle<LockGuard> {
+    let lock = lock.clone();
+    tokio::spawn(async move { lock.acquire().await.unwrap() })
+}
+
+/// An owner as another process knows it: from its text.
+pub(crate) fn travelled(owner: &Owner) -> Owner {
+    owner.to_string().parse().unwrap()
+}
+
+/// Sees to it that no script took more than 25 ms.
+///
+/// The server's log shows the time that passed. On a busy machine a server waits for the processor in the middle of a
+/// script, so as much as it waited in all is forgiven.
+pub(crate) fn assert_quick_scripts(server: &Server) {
+    let entries: Vec<Vec<redis::Value>> = server.query(&["SLOWLOG", "GET", "-1"]).unwrap();
+    let micros = |entry: &Vec<redis::Value>| match entry[2] {
+        redis::Value::Int(micros) => Duration::from_micros(micros.unsigned_abs()),
+        _ => unreachable!("the third part of an entry is how long it took"),
+    };
+    let slow: Vec<Duration> = entries
+        .iter()
+        .map(micros)
+        .filter(|took| *took > ms(25))
+        .collect();
+    let excess: Duration = slow.iter().map(|took| *took - ms(25)).sum();
+    // The second number is the time in the queue of the processor, in ns; where there is none, nothing is forgiven.
+    let scheduling = std::fs::read_to_string(format!("/proc/{}/schedstat", server.pid()));
+    let scheduling = scheduling.unwrap_or_default();
+    let waited = scheduling
+        .split(' ')
+        .nth(1)
+        .and_then(|waited| waited.parse().ok());
+    let waited = Duration::from_nanos(waited.unwrap_or_default());
+    assert!(
+        excess <= waited,
+        "scripts took {slow:?}, but the server waited only {waited:?}"
+    );
+}
+
+/// Which of the scripts a command runs, for the rules of a proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Script {
+    Acquire,
+    Renew,
+    Release,
+}
+
+impl Script {
+    /// Matches every call of this script.
+    pub(crate) fn calls(self) -> impl Fn(&[Vec<u8>]) -> bool + Send + 'static {
+        move |words| {
+            // Each script gets the prefix of all inboxes, but each in another place.
+            let place = match self {
+                Self::Acquire => 5,
+                Self::Renew => 0,
+                Self::Release => 1,
+            };
+            let is_script =
+                words[0].eq_ignore_ascii_case(b"EVALSHA") || words[0].eq_ignore_ascii_case(b"EVAL");
+            let keys = words
+                .get(2)
+                .and_then(|keys| std::str::from_utf8(keys).ok()?.parse::<usize>().ok());
+            let arg = keys.and_then(|keys| words.get(3 + keys + place));
+            is_script && arg.is_some_and(|arg| arg.ends_with(b"inbox:"))
+        }
+    }
+}
