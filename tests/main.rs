@@ -19,3 +19,6 @@ mod support;
 
 // How a holder learns that it holds no more, and what it may still do.
 mod loss;
+
+// How the watchdog keeps what is held, and only that.
+mod renewal;

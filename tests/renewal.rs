@@ -1,0 +1,559 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use lockyard::{Client, Error, HoldState, Lease, LockGuard};
+use lockyard_testkit::{Action, Direction, Proxy, Server, eventually, eventually_async};
+
+use crate::support::{SOON, Script, assert_quick_scripts, client, ms, options, soon};
+
+/// Short, but a busy machine may keep a thread from running for a good part of a second.
+const RENEWED: Lease = Lease::Renewed(ms(1500));
+
+fn key(name: &str) -> String {
+    format!("lockyard:lock:{{{name}}}")
+}
+
+/// Sees to it for so long that the guards hold and nobody else gets in.
+async fn stay_held(guards: &[&LockGuard], other: &Client, time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        for guard in guards {
+            let name = guard.name();
+            assert!(
+                !guard.is_lost(),
+                "{name} is lost after {:?}",
+                start.elapsed()
+            );
+            let entered = other.lock(name).try_acquire().await;
+            assert!(
+                matches!(entered, Ok(None) | Err(Error::Refused { .. })),
+                "{name}: {entered:?}"
+            );
+        }
+        tokio::time::sleep(ms(10)).await;
+    }
+}
+
+async fn hold(
+    client: &Client,
+    names: impl IntoIterator<Item = impl AsRef<str>>,
+    lease: Lease,
+) -> Vec<LockGuard> {
+    let mut guards = Vec::new();
+    for name in names {
+        guards.push(client.lock(name).with_lease(lease).acquire().await.unwrap());
+    }
+    guards
+}
+
+// Red if the watchdog's commands take the caller's connection (core's fred_backend.rs).
+#[tokio::test]
+async fn renewal_goes_on_while_the_executor_is_blocked() {
+    let server = Server::start().unwrap();
+    let holder = client(&server.url()).await;
+    let guard = holder
+        .lock("x")
+        .with_lease(RENEWED)
+        .acquire()
+        .await
+        .unwrap();
+    let over = Arc::new(AtomicBool::new(false));
+    let prober = {
+        let (over, url) = (over.clone(), server.url());
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async move {
+                let other = client(&url).await;
+                while !over.load(SeqCst) {
+                    assert!(other.lock("x").try_acquire().await.unwrap().is_none());
+                    tokio::time::sleep(ms(5)).await;
+                }
+            });
+        })
+    };
+    std::thread::sleep(ms(2500));
+    let spun = Instant::now();
+    while spun.elapsed() < ms(900) {
+        std::hint::spin_loop();
+    }
+    assert_eq!(guard.state(), HoldState::Held);
+    over.store(true, SeqCst);
+    prober.join().unwrap();
+    guard.release().await.unwrap();
+}
+
+// Red if an error inside renew.lua ends the script.
+#[tokio::test]
+async fn trouble_with_one_renewal_does_not_touch_the_others() {
+    let server = Server::start().unwrap();
+    let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
+    let mut guards = hold(&holder, ["a", "b", "c", "d", "e"], RENEWED).await;
+    let (written, deleted) = (guards.remove(1), guards.remove(2));
+    server.command(&["SET", &key("b"), "somebody's"]).unwrap();
+    server.command(&["DEL", &key("d")]).unwrap();
+    stay_held(&guards.iter().collect::<Vec<_>>(), &other, ms(3600)).await;
+    assert!(written.is_lost() && deleted.is_lost());
+    let value: String = server.query(&["GET", &key("b")]).unwrap();
+    assert_eq!(value, "somebody's");
+    for guard in guards {
+        guard.release().await.unwrap();
+    }
+}
+
+// Red if renew.lua writes an id that it does not find.
+#[tokio::test]
+async fn a_renewal_never_brings_a_key_back() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let holder = client(&proxy.url()).await;
+    for delete in [&["DEL", "lockyard:lock:{x}"][..], &["FLUSHALL"], &["HDEL"]] {
+        let guard = holder
+            .lock("x")
+            .with_lease(RENEWED)
+            .acquire()
+            .await
+            .unwrap();
+        let renewals = proxy.always(Script::Renew.calls(), Action::Pass);
+        if delete == ["HDEL"] {
+            let fields: Vec<String> = server.query(&["HKEYS", "lockyard:lock:{x}"]).unwrap();
+            server
+                .command(&["HDEL", "lockyard:lock:{x}", &fields[0]])
+                .unwrap();
+        } else {
+            server.command(delete).unwrap();
+        }
+        renewals.wait_fired_async(1, SOON).await;
+        renewals.remove();
+        soon(guard.lost()).await;
+        assert_eq!(
+            server.keys("*").unwrap(),
+            Vec::<String>::new(),
+            "{delete:?}"
+        );
+    }
+}
+
+// Red if renew.lua writes an id that it does not find.
+#[tokio::test]
+async fn a_renewal_that_is_overtaken_by_the_release_brings_nothing_back() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let holder = client(&proxy.url()).await;
+    let guard = holder
+        .lock("x")
+        .with_lease(RENEWED)
+        .acquire()
+        .await
+        .unwrap();
+    let late = proxy.once(Script::Renew.calls(), Action::Hold);
+    late.wait_fired_async(1, SOON).await;
+    guard.release().await.unwrap();
+    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+    let before = server.scripts().unwrap();
+    late.let_go();
+    eventually(SOON, || server.scripts().unwrap() > before);
+    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+}
+
+// Red if `part` in core's state.rs keeps the id on the agenda.
+#[tokio::test]
+async fn after_release_nothing_is_renewed() {
+    let server = Server::start().unwrap();
+    let holder = client(&server.url()).await;
+    let owner = holder.owner();
+    let lock = holder
+        .lock("x")
+        .with_owner(&owner)
+        .with_lease(Lease::Renewed(ms(600)));
+    let mut guards = Vec::new();
+    for _ in 0..3 {
+        guards.push(lock.acquire().await.unwrap());
+    }
+    for guard in guards {
+        guard.release().await.unwrap();
+    }
+    drop(
+        holder
+            .lock("y")
+            .with_lease(Lease::Renewed(ms(600)))
+            .acquire()
+            .await
+            .unwrap(),
+    );
+    eventually(SOON, || server.keys("*").unwrap().is_empty());
+    let before = server.scripts().unwrap();
+    tokio::time::sleep(ms(1200)).await;
+    assert_eq!(server.scripts().unwrap(), before);
+}
+
+// Red if a renewal asks for less than the lease (`wants` in core's id.rs).
+#[tokio::test]
+async fn each_renewal_gives_the_full_lease_however_slow_they_are() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let holder = client(&proxy.url()).await;
+    proxy.delay(Direction::Both, ms(40));
+    let guard = holder
+        .lock("x")
+        .with_lease(RENEWED)
+        .acquire()
+        .await
+        .unwrap();
+    let (mut renewed, mut last) = (Vec::new(), 0);
+    let start = Instant::now();
+    while start.elapsed() < ms(4500) {
+        let ttl = server.ttl_ms(&key("x")).unwrap();
+        assert!(ttl > 0, "{ttl}");
+        if ttl > last && last != 0 {
+            renewed.push(ttl);
+        }
+        last = ttl;
+        tokio::time::sleep(ms(2)).await;
+    }
+    assert!(renewed.len() >= 4, "{renewed:?}");
+    assert!(
+        renewed.iter().all(|ttl| (1200..=1500).contains(ttl)),
+        "{renewed:?}"
+    );
+    assert_eq!(guard.state(), HoldState::Held);
+}
+
+// Red if `wants` in core's id.rs gives a fixed share its lease anew.
+#[tokio::test]
+async fn a_fixed_lease_is_checked_but_not_renewed() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let (holder, other) = (client(&proxy.url()).await, client(&server.url()).await);
+    let acquired = Instant::now();
+    let guard = holder
+        .lock("x")
+        .with_lease(Lease::Fixed(ms(1500)))
+        .acquire()
+        .await
+        .unwrap();
+    let checks = proxy.always(Script::Renew.calls(), Action::Pass);
+    checks.wait_fired_async(1, SOON).await;
+    soon(guard.lost()).await;
+    assert!(
+        acquired.elapsed() > ms(1400),
+        "lost after {:?}",
+        acquired.elapsed()
+    );
+    soon(other.lock("x").acquire())
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    assert!(
+        acquired.elapsed() < ms(3000),
+        "free after {:?}",
+        acquired.elapsed()
+    );
+    assert!(matches!(
+        guard.extend(ms(1500)).await,
+        Err(Error::LeaseLost { .. })
+    ));
+}
+
+#[tokio::test]
+async fn a_fixed_lease_is_extended_by_hand_and_never_shortened() {
+    let server = Server::start().unwrap();
+    let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
+    let guard = holder
+        .lock("x")
+        .with_lease(Lease::Fixed(ms(1500)))
+        .acquire()
+        .await
+        .unwrap();
+    let start = Instant::now();
+    while start.elapsed() < ms(3000) {
+        tokio::time::sleep(ms(100)).await;
+        guard.extend(ms(1500)).await.unwrap();
+        assert!(guard.remaining() > ms(1000), "{:?}", guard.remaining());
+        assert!(other.lock("x").try_acquire().await.unwrap().is_none());
+    }
+    guard.extend(ms(60_000)).await.unwrap();
+    guard.extend(ms(100)).await.unwrap();
+    assert!(guard.remaining() > ms(50_000));
+    assert!(server.ttl_ms(&key("x")).unwrap() > 50_000);
+    for lease in [Duration::ZERO, ms(9), Duration::MAX] {
+        assert!(
+            matches!(guard.extend(lease).await, Err(Error::InvalidLease { .. })),
+            "{lease:?}"
+        );
+    }
+    guard.release().await.unwrap();
+    let renewed = holder.lock("x").acquire().await.unwrap();
+    assert!(matches!(
+        renewed.extend(ms(1000)).await,
+        Err(Error::NotFixed { .. })
+    ));
+    renewed.release().await.unwrap();
+}
+
+// Red if `Share::new` in core's id.rs leaves the longest hold out.
+#[tokio::test]
+async fn a_hold_is_renewed_for_its_longest_time_and_then_runs_out() {
+    let server = Server::start().unwrap();
+    let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
+    let lock = holder.lock("x").with_lease(RENEWED).with_max_hold(ms(2000));
+    let acquired = Instant::now();
+    // Nobody is left to release it.
+    std::mem::forget(lock.acquire().await.unwrap());
+    let entered = soon(other.lock("x").acquire()).await.unwrap();
+    let held = acquired.elapsed();
+    assert!(held > ms(2000) && held < ms(2000 + 1500 + 1500), "{held:?}");
+    entered.release().await.unwrap();
+}
+
+// Red if `with_lease` changes what the handles share.
+#[tokio::test]
+async fn each_acquire_has_the_lease_of_its_own_handle() {
+    let server = Server::start().unwrap();
+    let holder = Client::with_options(options(&server.url()).lease(Lease::Renewed(ms(5000))))
+        .await
+        .unwrap();
+    let plain = holder.lock("x");
+    let long = plain.clone().with_lease(Lease::Fixed(ms(3_600_000)));
+    let ttl = async |lock: &lockyard::Lock| {
+        let guard = lock.acquire().await.unwrap();
+        let ttl = server.ttl_ms(&key("x")).unwrap();
+        let remaining = guard.remaining();
+        guard.release().await.unwrap();
+        assert!(remaining.as_millis() as i64 <= ttl + 1000);
+        ttl
+    };
+    for _ in 0..2 {
+        assert!((3_500_000..=3_600_000).contains(&ttl(&long).await));
+        assert!((4_000..=5_000).contains(&ttl(&plain).await));
+    }
+}
+
+// Red if `BATCH` in core's renewal.rs is 1.
+#[tokio::test]
+async fn ten_thousand_holds_are_renewed_by_a_hundred_scripts_a_period() {
+    let server = Server::start().unwrap();
+    let holder = client(&server.url()).await;
+    let numbers: Vec<u32> = (0..10_000).collect();
+    let mut guards = Vec::new();
+    for some in numbers.chunks(500) {
+        let acquire = |number| {
+            let lock = holder
+                .lock(format!("x{number}"))
+                .with_lease(Lease::Renewed(ms(6000)));
+            tokio::spawn(async move { lock.acquire().await.unwrap() })
+        };
+        for acquired in some.iter().map(acquire).collect::<Vec<_>>() {
+            guards.push(acquired.await.unwrap());
+        }
+    }
+    // What was acquired over some time is renewed together after the first periods.
+    tokio::time::sleep(ms(4000)).await;
+    let before = server.scripts().unwrap();
+    tokio::time::sleep(ms(4000)).await;
+    let scripts = server.scripts().unwrap() - before;
+    assert!(
+        (1..=200).contains(&scripts),
+        "{scripts} scripts in two periods"
+    );
+    assert!(guards.iter().all(|guard| guard.state() == HoldState::Held));
+    let held: u64 = server.query(&["DBSIZE"]).unwrap();
+    assert_eq!(held, 10_000);
+    assert_quick_scripts(&server);
+}
+
+// Red if a renewal that is refused for a while is not tried again (`failed` in core's renewal.rs).
+#[tokio::test]
+async fn a_slow_script_of_somebody_else_costs_no_hold() {
+    let server = Server::start().unwrap();
+    let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
+    let guard = holder
+        .lock("x")
+        .with_lease(Lease::Renewed(ms(3600)))
+        .acquire()
+        .await
+        .unwrap();
+    tokio::time::sleep(ms(800)).await;
+    server.busy(ms(1500)).unwrap();
+    eventually_async(SOON, async || guard.state() == HoldState::Unsure).await;
+    eventually_async(SOON, async || guard.state() == HoldState::Held).await;
+    stay_held(&[&guard], &other, ms(2400)).await;
+    guard.release().await.unwrap();
+}
+
+// Red if `failed` in core's renewal.rs gives up what does not pass.
+#[tokio::test]
+async fn a_hold_outlasts_refusals_of_every_kind_inside_its_lease() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let (holder, other) = (client(&proxy.url()).await, client(&server.url()).await);
+    let guards = hold(&holder, ["a", "b"], Lease::Renewed(ms(2400))).await;
+    for refusal in [
+        "BUSY busy",
+        "LOADING loading",
+        "READONLY replica",
+        "TRYAGAIN later",
+        "CLUSTERDOWN down",
+        "NOREPLICAS few",
+        "MISCONF disk",
+        "MASTERDOWN down",
+        "NOPERM no",
+        "ERR odd",
+        "WRONGTYPE odd",
+    ] {
+        let rule = proxy.once(Script::Renew.calls(), Action::error(refusal));
+        rule.wait_fired_async(1, SOON).await;
+        let held = |guard: &LockGuard| guard.state() == HoldState::Held;
+        eventually_async(SOON, async || guards.iter().all(held)).await;
+    }
+    stay_held(&guards.iter().collect::<Vec<_>>(), &other, ms(100)).await;
+}
+
+// Red without the EVAL after NOSCRIPT in core's fred_backend.rs.
+#[tokio::test]
+async fn a_flushed_script_cache_costs_no_hold() {
+    let server = Server::start().unwrap();
+    let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
+    let guards = hold(&holder, ["a", "b", "c"], RENEWED).await;
+    for _ in 0..9 {
+        server.flush_scripts().unwrap();
+        stay_held(&guards.iter().collect::<Vec<_>>(), &other, ms(200)).await;
+    }
+    server.flush_scripts().unwrap();
+    for guard in guards {
+        guard.release().await.unwrap();
+    }
+}
+
+// Red if nothing is checked after a reconnect (`check_all` in core's inbox.rs).
+#[tokio::test]
+async fn a_server_that_comes_back_empty_costs_every_hold_at_once() {
+    let server = Server::start().unwrap();
+    let holder = client(&server.url()).await;
+    let names = (0..20).map(|number| format!("x{number}"));
+    let mut guards = hold(&holder, names.clone(), Lease::Renewed(ms(60_000))).await;
+    guards.extend(hold(&holder, ["y", "z"], Lease::Fixed(ms(60_000))).await);
+    server.restart().unwrap();
+    for guard in &guards {
+        soon(guard.lost()).await;
+    }
+    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+    // It works as before.
+    for guard in hold(&holder, names, RENEWED).await {
+        guard.release().await.unwrap();
+    }
+    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+}
+
+// Red if a renewal on a closed connection is not tried again (`failed` in core's renewal.rs).
+#[tokio::test]
+async fn cut_connections_cost_no_hold() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let (holder, other) = (client(&proxy.url()).await, client(&server.url()).await);
+    let guards = hold(&holder, ["a", "b", "c"], Lease::Renewed(ms(1500))).await;
+    let guards: Vec<&LockGuard> = guards.iter().collect();
+    for kind in ["normal", "pubsub", "normal"] {
+        server.kill_clients(kind).unwrap();
+        tokio::time::sleep(ms(300)).await;
+        assert!(guards.iter().all(|guard| !guard.is_lost()), "{kind}");
+    }
+    for _ in 0..40 {
+        proxy.cut();
+        tokio::time::sleep(ms(5)).await;
+    }
+    soon(stay_held(&guards, &other, ms(3000))).await;
+}
+
+// Red if nobody replaces a connection that does not answer.
+#[tokio::test]
+async fn a_connection_that_goes_dead_without_a_word_costs_no_hold() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let holder = Client::with_options(options(&proxy.url()).operation_timeout(ms(500)))
+        .await
+        .unwrap();
+    let other = client(&server.url()).await;
+    // More than one batch: the first is never answered, and so is nothing else on its connection.
+    let guards = hold(
+        &holder,
+        (0..250).map(|number| format!("x{number}")),
+        Lease::Renewed(ms(6000)),
+    )
+    .await;
+    let dead = proxy.once(Script::Renew.calls(), Action::SwallowReply);
+    dead.wait_fired_async(1, SOON).await;
+    let renewed = |guard: &LockGuard| {
+        assert!(!guard.is_lost());
+        guard.remaining() > ms(4500)
+    };
+    eventually_async(SOON, async || {
+        guards.iter().filter(|guard| renewed(guard)).count() == 250
+    })
+    .await;
+    stay_held(&[&guards[0], &guards[249]], &other, ms(100)).await;
+}
+
+// Red if an error in the agenda of one lock skips others; a churning one is on and off it all the time.
+#[tokio::test]
+async fn locks_that_come_and_go_do_not_stop_the_renewal_of_one_that_stays() {
+    let server = Server::start().unwrap();
+    let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
+    let owner = holder.owner();
+    let quiet = holder
+        .lock("quiet")
+        .with_lease(RENEWED)
+        .with_owner(&holder.owner())
+        .acquire()
+        .await
+        .unwrap();
+    let churn = async {
+        let start = Instant::now();
+        let mut round = 0;
+        while start.elapsed() < ms(3600) {
+            let lock = holder
+                .lock(format!("x{}", round % 49))
+                .with_lease(RENEWED)
+                .with_owner(&owner);
+            let outer = lock.acquire().await.unwrap();
+            let inner = lock.acquire().await.unwrap();
+            if round % 5 == 0 {
+                tokio::time::sleep(ms(7)).await;
+            }
+            outer.release().await.unwrap();
+            inner.release().await.unwrap();
+            round += 1;
+        }
+    };
+    let held = [&quiet];
+    tokio::join!(churn, stay_held(&held, &other, ms(3600)));
+    quiet.release().await.unwrap();
+    eventually(SOON, || server.keys("*").unwrap().is_empty());
+}
+
+// Red with `allow-oom` taken out of renew.lua.
+#[tokio::test]
+async fn a_full_server_costs_no_hold() {
+    let server = Server::start().unwrap();
+    let holder = client(&server.url()).await;
+    let guards = hold(&holder, ["a", "b", "c"], RENEWED).await;
+    server.fill().unwrap();
+    let start = Instant::now();
+    while start.elapsed() < ms(2500) {
+        assert!(
+            guards.iter().all(|guard| !guard.is_lost()),
+            "lost after {:?}",
+            start.elapsed()
+        );
+        tokio::time::sleep(ms(10)).await;
+    }
+    for guard in guards {
+        guard.release().await.unwrap();
+    }
+    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+}
