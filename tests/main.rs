@@ -22,3 +22,6 @@ mod loss;
 
 // How the watchdog keeps what is held, and only that.
 mod renewal;
+
+// How waiters are told, and what waiting costs.
+mod waiting;

@@ -1,0 +1,405 @@
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use lockyard::{Client, HoldState, Waiting};
+use lockyard_testkit::{Action, Direction, Proxy, Server, command, eventually};
+
+use crate::support::{
+    A_LOOK, SOON, Script, WAITER_TIMEOUT, client, ms, options, patient, soon, until_waiting, wait,
+};
+
+fn publishes(server: &Server) -> u64 {
+    server
+        .commandstats()
+        .unwrap()
+        .get("publish")
+        .copied()
+        .unwrap_or_default()
+}
+
+// Red if a look lets the next in instead of a message (no PUBLISH in the grant block): a hand-over takes T/3 then.
+#[tokio::test]
+async fn a_thousand_hand_overs_take_a_message_each_and_no_look() {
+    let server = Server::start().unwrap();
+    let clients = [client(&server.url()).await, client(&server.url()).await];
+    let (scripts, messages) = (server.scripts().unwrap(), publishes(&server));
+    let released = Arc::new(Mutex::new(None::<Instant>));
+    let took = Arc::new(Mutex::new(Vec::new()));
+    // Two wait while one holds, so that each release meets a waiter.
+    let contenders = [0, 1, 0].map(|place: usize| {
+        let (lock, released, took) = (clients[place].lock("x"), released.clone(), took.clone());
+        tokio::spawn(async move {
+            for _ in 0..350 {
+                let guard = lock.acquire().await.unwrap();
+                if let Some(released) = released.lock().unwrap().take() {
+                    took.lock().unwrap().push(released.elapsed());
+                }
+                released.lock().unwrap().replace(Instant::now());
+                guard.release().await.unwrap();
+            }
+        })
+    });
+    for contender in contenders {
+        tokio::time::timeout(SOON * 3, contender)
+            .await
+            .unwrap()
+            .unwrap();
+    }
+    let mut took = std::mem::take(&mut *took.lock().unwrap());
+    took.sort();
+    assert!(took.len() > 1000, "{}", took.len());
+    let (median, worst) = (took[took.len() / 2], took[took.len() - 1]);
+    assert!(
+        median < ms(100) && worst < ms(1000),
+        "median {median:?}, worst {worst:?}"
+    );
+    let acquisitions = 3 * 350;
+    let (scripts, messages) = (
+        server.scripts().unwrap() - scripts,
+        publishes(&server) - messages,
+    );
+    assert!(scripts <= 3 * acquisitions, "{scripts} scripts");
+    assert!(messages <= acquisitions, "{messages} messages");
+}
+
+// Red if the grant block goes on after the first grant.
+#[tokio::test]
+async fn one_message_wakes_exactly_one_in_order() {
+    let server = Server::start().unwrap();
+    let clients = [patient(&server.url()).await, patient(&server.url()).await];
+    let lock = clients[0].lock("x");
+    let mut guard = lock.acquire().await.unwrap();
+    let mut waiters = Vec::new();
+    for number in 0..10 {
+        waiters.push(wait(&clients[number % 2].lock("x")));
+        until_waiting(&lock, number as u64 + 1).await;
+    }
+    for number in 0..10 {
+        let messages = publishes(&server);
+        guard.release().await.unwrap();
+        guard = soon(&mut waiters[number]).await.unwrap();
+        assert_eq!(publishes(&server) - messages, 1);
+        let waiting = lock.inspect().await.unwrap().waiting;
+        assert_eq!(waiting, 9 - number as u64);
+        assert!(
+            waiters[number + 1..]
+                .iter()
+                .all(|waiter| !waiter.is_finished())
+        );
+    }
+}
+
+// Red if a waiter does not look (`queued` in core's line.rs sets nothing due).
+#[tokio::test]
+async fn a_lost_message_costs_one_look() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let (holder, waits) = (client(&server.url()).await, client(&proxy.url()).await);
+    for _ in 0..3 {
+        let guard = holder.lock("x").acquire().await.unwrap();
+        let dropped = proxy.messages_dropped();
+        proxy.drop_messages(1);
+        let waiter = wait(&waits.lock("x"));
+        until_waiting(&holder.lock("x"), 1).await;
+        let released = Instant::now();
+        guard.release().await.unwrap();
+        let entered = soon(waiter).await.unwrap();
+        assert!(released.elapsed() < A_LOOK, "{:?}", released.elapsed());
+        assert_eq!(proxy.messages_dropped() - dropped, 1);
+        assert_eq!(entered.state(), HoldState::Held);
+        entered.release().await.unwrap();
+    }
+}
+
+// A burst overruns the client's buffer of messages, and the grant may be among what is lost.
+// Red if `Missed` does nothing (core's inbox.rs) and the grant is.
+#[tokio::test]
+async fn messages_that_overrun_the_inbox_cost_one_look() {
+    let server = Server::start().unwrap();
+    let (holder, waits) = (client(&server.url()).await, client(&server.url()).await);
+    let guard = holder.lock("x").acquire().await.unwrap();
+    let waiter = wait(&waits.lock("x"));
+    until_waiting(&holder.lock("x"), 1).await;
+    let inbox = format!(
+        "lockyard:inbox:{}",
+        holder.lock("x").inspect().await.unwrap().waiters[0].client
+    );
+    let burst = "for i = 1, 5000 do redis.call('PUBLISH', ARGV[1], 'x') end";
+    server.command(&["EVAL", burst, "0", &inbox]).unwrap();
+    let released = Instant::now();
+    guard.release().await.unwrap();
+    server.command(&["EVAL", burst, "0", &inbox]).unwrap();
+    let entered = soon(waiter).await.unwrap();
+    assert!(
+        released.elapsed() < A_LOOK + ms(1000),
+        "{:?}",
+        released.elapsed()
+    );
+    entered.release().await.unwrap();
+}
+
+// Red if nobody looks after the inbox was away (`InboxUp` in core's inbox.rs), with a long waiter timeout.
+#[tokio::test]
+async fn a_reconnect_costs_one_look() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let (holder, waits) = (client(&server.url()).await, client(&proxy.url()).await);
+    let troubles: [&dyn Fn(); 4] = [
+        &|| assert!(server.kill_clients("pubsub").unwrap() > 0),
+        &|| assert!(server.kill_clients("normal").unwrap() > 0),
+        &|| proxy.cut(),
+        &|| (0..40).for_each(|_| proxy.cut()),
+    ];
+    for (number, trouble) in troubles.iter().enumerate() {
+        let guard = soon(holder.lock("x").acquire()).await.unwrap();
+        let waiter = wait(&waits.lock("x"));
+        until_waiting(&holder.lock("x"), 1).await;
+        trouble();
+        guard.release().await.unwrap();
+        let released = Instant::now();
+        let entered = soon(waiter).await.unwrap();
+        // To connect again, and to subscribe, takes a moment longer.
+        assert!(
+            released.elapsed() < A_LOOK + ms(1500),
+            "{number}: {:?}",
+            released.elapsed()
+        );
+        soon(entered.release()).await.unwrap();
+    }
+}
+
+// Red if `grant` raises the error of PUBLISH.
+#[tokio::test]
+async fn a_refused_publish_costs_one_look() {
+    let server = Server::builder()
+        .acl("user mute on >pw ~* &* +@all -publish")
+        .start()
+        .unwrap();
+    let mute = client(&server.url_for("mute", "pw")).await;
+    let other = client(&server.url()).await;
+    for waits in [&other, &mute] {
+        let guard = mute.lock("x").acquire().await.unwrap();
+        let waiter = wait(&waits.lock("x"));
+        until_waiting(&other.lock("x"), 1).await;
+        let released = Instant::now();
+        guard.release().await.unwrap();
+        soon(waiter).await.unwrap().release().await.unwrap();
+        assert!(released.elapsed() < A_LOOK, "{:?}", released.elapsed());
+    }
+}
+
+// Red if the next in line inherits only what was due (`leave_line` in core's line.rs): while a look is under way that
+// is nothing, the next never looks, and after a waiter timeout it counts as gone.
+#[tokio::test]
+async fn a_waiter_cancelled_during_its_look_leaves_the_looking_to_the_next() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let (holder, waits) = (client(&server.url()).await, client(&proxy.url()).await);
+    let guard = holder.lock("x").acquire().await.unwrap();
+    let first = wait(&waits.lock("x"));
+    until_waiting(&holder.lock("x"), 1).await;
+    let second = wait(&waits.lock("x"));
+    until_waiting(&holder.lock("x"), 2).await;
+    // The first look may have been sent twice, as the server did not know the script.
+    let looks = proxy.always(Script::Renew.calls(), Action::Pass);
+    looks.wait_fired_async(2, SOON).await;
+    looks.remove();
+    let look = proxy.once(Script::Renew.calls(), Action::Hold);
+    look.wait_fired_async(1, SOON).await;
+    first.abort();
+    assert!(first.await.unwrap_err().is_cancelled());
+    let more = proxy.always(Script::Renew.calls(), Action::Pass);
+    look.let_go();
+    more.wait_fired_async(1, SOON).await;
+    guard.release().await.unwrap();
+    soon(second).await.unwrap().release().await.unwrap();
+}
+
+// A grantee that hears nothing stands in the way for a waiter timeout, not for its lease.
+// Red if release.lua writes the full lease for a waiter.
+#[tokio::test]
+async fn a_grantee_that_is_cut_off_stands_in_the_way_for_a_waiter_timeout() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let (holder, deaf) = (client(&server.url()).await, client(&proxy.url()).await);
+    let guard = holder.lock("x").acquire().await.unwrap();
+    let cut_off = wait(&deaf.lock("x"));
+    until_waiting(&holder.lock("x"), 1).await;
+    let next = wait(&holder.lock("x"));
+    until_waiting(&holder.lock("x"), 2).await;
+    proxy.hold(Direction::Both);
+    guard.release().await.unwrap();
+    let released = Instant::now();
+    let entered = soon(next).await.unwrap();
+    assert!(
+        released.elapsed() < WAITER_TIMEOUT + A_LOOK,
+        "{:?}",
+        released.elapsed()
+    );
+    // When it hears of its grant it must not believe it.
+    proxy.let_go();
+    tokio::time::sleep(ms(300)).await;
+    assert!(!cut_off.is_finished());
+    assert_eq!(entered.state(), HoldState::Held);
+    entered.release().await.unwrap();
+    soon(cut_off).await.unwrap().release().await.unwrap();
+}
+
+// Red without the back-off between tries (core's acquire.rs).
+#[tokio::test]
+async fn a_spinning_client_backs_off_and_gets_in() {
+    let server = Server::start().unwrap();
+    let holder = client(&server.url()).await;
+    let spins = Client::with_options(options(&server.url()).waiting(Waiting::Spin))
+        .await
+        .unwrap();
+    let channels: Vec<String> = server.query(&["PUBSUB", "CHANNELS", "*"]).unwrap();
+    assert_eq!(channels.len(), 1, "who spins subscribes to nothing");
+    let guard = holder.lock("x").acquire().await.unwrap();
+    let waiter = wait(&spins.lock("x"));
+    let before = server.scripts().unwrap();
+    tokio::time::sleep(ms(2000)).await;
+    let tries = server.scripts().unwrap() - before;
+    assert!((5..=40).contains(&tries), "{tries} tries in 2 s");
+    assert_eq!(holder.lock("x").inspect().await.unwrap().waiting, 0);
+    guard.release().await.unwrap();
+    let released = Instant::now();
+    let entered = soon(waiter).await.unwrap();
+    assert!(released.elapsed() < ms(1250), "{:?}", released.elapsed());
+    assert!(holder.lock("x").try_acquire().await.unwrap().is_none());
+    entered.release().await.unwrap();
+}
+
+// Red if it sleeps after the try that comes at the end (core's acquire.rs, `repeat`).
+#[tokio::test]
+async fn a_spinning_client_does_not_sleep_after_its_last_try() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let holder = client(&server.url()).await;
+    let spins = Client::with_options(options(&proxy.url()).waiting(Waiting::Spin))
+        .await
+        .unwrap();
+    let _guard = holder.lock("x").acquire().await.unwrap();
+    let last = Arc::new(Mutex::new(None));
+    let seen = last.clone();
+    let is_try = Script::Acquire.calls();
+    let tries = move |words: &[Vec<u8>]| {
+        is_try(words)
+            && seen
+                .lock()
+                .unwrap()
+                .replace(Instant::now())
+                .is_none_or(|_| true)
+    };
+    proxy.always(tries, Action::Pass);
+    for wait in [ms(0), ms(1), ms(700)] {
+        let start = Instant::now();
+        assert!(
+            spins
+                .lock("x")
+                .try_acquire_for(wait)
+                .await
+                .unwrap()
+                .is_none()
+        );
+        let (took, after) = (
+            start.elapsed(),
+            last.lock().unwrap().take().unwrap().elapsed(),
+        );
+        assert!(
+            took >= wait && took < wait + ms(700),
+            "{took:?} for {wait:?}"
+        );
+        assert!(after < ms(100), "{after:?} after the last try of {wait:?}");
+    }
+    // The first try takes what is free.
+    let start = Instant::now();
+    spins
+        .lock("y")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    assert!(start.elapsed() < ms(1000));
+}
+
+// Red if every waiter looks (`queued` in core's line.rs).
+#[tokio::test]
+async fn many_waiters_of_a_client_cost_one_look_at_a_time() {
+    let server = Server::start().unwrap();
+    let (holder, waits) = (client(&server.url()).await, client(&server.url()).await);
+    let guard = holder.lock("x").acquire().await.unwrap();
+    let waiters: Vec<_> = (0..32).map(|_| wait(&waits.lock("x"))).collect();
+    until_waiting(&holder.lock("x"), 32).await;
+    let before = server.scripts().unwrap();
+    tokio::time::sleep(WAITER_TIMEOUT * 2).await;
+    let looks = server.scripts().unwrap() - before;
+    // At T/3 or up to a tenth earlier.
+    assert!(
+        (3..=8).contains(&looks),
+        "{looks} looks in two waiter timeouts"
+    );
+    guard.release().await.unwrap();
+    for waiter in waiters {
+        soon(waiter).await.unwrap().release().await.unwrap();
+    }
+}
+
+// Red if a waiter whose place is gone waits on (core's renewal.rs, `Gone`), or tries again without a pause.
+#[tokio::test]
+async fn after_a_flush_each_waiter_queues_again_and_none_storms() {
+    let server = Server::start().unwrap();
+    let clients = [client(&server.url()).await, client(&server.url()).await];
+    let name = |lock: usize| format!("x{lock}");
+    let mut guards = Vec::new();
+    for lock in 0..5 {
+        guards.push(clients[0].lock(name(lock)).acquire().await.unwrap());
+    }
+    let inside: Arc<Mutex<[u32; 5]>> = Arc::default();
+    let waiters: Vec<_> = (0..20)
+        .map(|number| {
+            let (lock, inside) = (clients[number % 2].lock(name(number / 4)), inside.clone());
+            tokio::spawn(async move {
+                let guard = lock.acquire().await.unwrap();
+                inside.lock().unwrap()[number / 4] += 1;
+                assert_eq!(inside.lock().unwrap()[number / 4], 1);
+                tokio::time::sleep(ms(20)).await;
+                inside.lock().unwrap()[number / 4] -= 1;
+                guard.release().await.unwrap();
+            })
+        })
+        .collect();
+    for lock in 0..5 {
+        until_waiting(&clients[0].lock(name(lock)), 4).await;
+    }
+    let before = server.scripts().unwrap();
+    server.flush_all().unwrap();
+    for waiter in waiters {
+        soon(waiter).await.unwrap();
+    }
+    let scripts = server.scripts().unwrap() - before;
+    assert!(scripts <= 200, "{scripts} scripts for 20 waiters");
+    drop(guards);
+    eventually(SOON, || server.keys("*").unwrap().is_empty());
+}
+
+// Red if a waiter that could not queue does not come back to the queue (core's `queues`).
+#[tokio::test]
+async fn a_client_whose_inbox_is_refused_spins_until_it_stands() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let holder = client(&server.url()).await;
+    let refused = proxy.always(command("SUBSCRIBE"), Action::error("NOPERM no channels"));
+    let waits = client(&proxy.url()).await;
+    let guard = holder.lock("x").acquire().await.unwrap();
+    let waiter = wait(&waits.lock("x"));
+    let tries = proxy.always(Script::Acquire.calls(), Action::Pass);
+    tries.wait_fired_async(5, SOON).await;
+    assert_eq!(holder.lock("x").inspect().await.unwrap().waiting, 0);
+    refused.remove();
+    until_waiting(&holder.lock("x"), 1).await;
+    guard.release().await.unwrap();
+    soon(waiter).await.unwrap().release().await.unwrap();
+}
