@@ -25,3 +25,6 @@ mod renewal;
 
 // How waiters are told, and what waiting costs.
 mod waiting;
+
+// Who enters when: order, dead waiters, dead holders.
+mod queue;
