@@ -28,3 +28,12 @@ mod waiting;
 
 // Who enters when: order, dead waiters, dead holders.
 mod queue;
+
+// Owners that enter again what they hold, in one process and over several.
+mod nesting;
+
+// Tokens that grow from hold to hold.
+mod fencing;
+
+// What others see of holders and waiters.
+mod inspection;

@@ -1,0 +1,662 @@
+use std::time::{Duration, Instant};
+
+use lockyard::{Client, Error, HoldState, Lease, LockGuard, Owner};
+use lockyard_testkit::{Action, Direction, Proxy, Server, eventually, eventually_async};
+
+use crate::support::{SOON, Script, client, ms, options, soon, travelled, until_waiting, wait};
+
+const KEY: &str = "lockyard:lock:{x}";
+
+async fn stays_out(stranger: &Client) {
+    assert!(stranger.lock("x").try_acquire().await.unwrap().is_none());
+}
+
+// Red if a nested acquire of one client does not share the hold (core's acquire.rs without `nest`): the count is right
+// by then as well, but the release of one takes the lease that the other counts on.
+#[tokio::test]
+async fn an_owner_enters_again_and_the_last_release_frees() {
+    let server = Server::start().unwrap();
+    let (holder, stranger) = (client(&server.url()).await, client(&server.url()).await);
+    let owner = holder.owner();
+    let lock = holder.lock("x").with_owner(&owner);
+    let mut guards = Vec::new();
+    for count in 1..=5 {
+        let guard = match count % 3 {
+            0 => lock.try_acquire().await.unwrap().unwrap(),
+            1 => lock.acquire().await.unwrap(),
+            _ => lock.try_acquire_for(ms(100)).await.unwrap().unwrap(),
+        };
+        guards.push(guard);
+        assert_eq!(lock.hold_count(&owner).await.unwrap(), count);
+    }
+    // Others see it as well, a little later.
+    eventually_async(SOON, async || {
+        stranger.lock("x").hold_count(&owner).await.unwrap() == 5
+    })
+    .await;
+    let waiter = wait(&stranger.lock("x"));
+    until_waiting(&lock, 1).await;
+    // The order of release does not matter, and a drop is a release.
+    for place in [0, 3, 1] {
+        stays_out(&stranger).await;
+        guards.remove(place).release().await.unwrap();
+    }
+    drop(guards.remove(0));
+    assert_eq!(lock.hold_count(&owner).await.unwrap(), 1);
+    eventually_async(SOON, async || {
+        stranger.lock("x").hold_count(&owner).await.unwrap() == 1
+    })
+    .await;
+    assert!(!waiter.is_finished());
+    guards.remove(0).release().await.unwrap();
+    soon(waiter).await.unwrap().release().await.unwrap();
+    assert_eq!(lock.hold_count(&owner).await.unwrap(), 0);
+    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+}
+
+// Red if acquire.lua does not look for holds of the owner.
+#[tokio::test]
+async fn an_owner_enters_through_another_client_what_it_holds_through_the_first() {
+    let server = Server::start().unwrap();
+    let [a, b, stranger] = [
+        client(&server.url()).await,
+        client(&server.url()).await,
+        client(&server.url()).await,
+    ];
+    let owner = a.owner();
+    for outer_ends_first in [false, true] {
+        let outer = a.lock("x").with_owner(&owner).acquire().await.unwrap();
+        let inner = travelled(&owner)
+            .scope(b.lock("x").acquire())
+            .await
+            .unwrap();
+        assert_eq!(inner.owner(), owner);
+        for seen_by in [&a, &b, &stranger] {
+            assert_eq!(seen_by.lock("x").hold_count(&owner).await.unwrap(), 2);
+        }
+        let (first, last) = if outer_ends_first {
+            (outer, inner)
+        } else {
+            (inner, outer)
+        };
+        first.release().await.unwrap();
+        stays_out(&stranger).await;
+        assert_eq!(last.state(), HoldState::Held);
+        assert_eq!(stranger.lock("x").hold_count(&owner).await.unwrap(), 1);
+        last.release().await.unwrap();
+        stranger
+            .lock("x")
+            .acquire()
+            .await
+            .unwrap()
+            .release()
+            .await
+            .unwrap();
+    }
+}
+
+// Red if a nested acquire asks the server (core's `is_served_by` always false).
+#[tokio::test]
+async fn re_entering_what_is_surely_held_needs_no_server() {
+    let server = Server::start().unwrap();
+    let holder = client(&server.url()).await;
+    let owner = holder.owner();
+    let lock = holder.lock("x").with_owner(&owner);
+    let outer = lock.acquire().await.unwrap();
+    server.pause().unwrap();
+    let start = Instant::now();
+    let inner = lock.acquire().await.unwrap();
+    let again = lock.reenter(&owner).await.unwrap().unwrap();
+    let shorter = lock
+        .clone()
+        .with_lease(Lease::Fixed(ms(5000)))
+        .acquire()
+        .await
+        .unwrap();
+    assert!(start.elapsed() < ms(1000), "{:?}", start.elapsed());
+    for guard in [inner, again, shorter] {
+        guard.release().await.unwrap();
+    }
+    server.resume().unwrap();
+    outer.release().await.unwrap();
+    eventually(SOON, || server.keys("*").unwrap().is_empty());
+}
+
+/// The lease that is left on the server after a nested guard came and went.
+struct Leases {
+    outer: Lease,
+    inner: Lease,
+    /// What is left just after the inner guard's release, at least and at most.
+    left: [u64; 2],
+}
+
+// Red if `extend` in core's cell.rs or in renew.lua shortens a deadline.
+#[tokio::test]
+async fn a_partial_release_keeps_the_lease_that_remains() {
+    let server = Server::start().unwrap();
+    let [holder, other] = [client(&server.url()).await, client(&server.url()).await];
+    let cases = [
+        Leases {
+            outer: Lease::Fixed(ms(90_000)),
+            inner: Lease::Fixed(ms(90_000)),
+            left: [80_000, 90_000],
+        },
+        Leases {
+            outer: Lease::Fixed(ms(90_000)),
+            inner: Lease::Fixed(ms(1000)),
+            left: [80_000, 90_000],
+        },
+        Leases {
+            outer: Lease::Fixed(ms(90_000)),
+            inner: Lease::Renewed(ms(1000)),
+            left: [80_000, 90_000],
+        },
+        Leases {
+            outer: Lease::Renewed(ms(90_000)),
+            inner: Lease::Fixed(ms(1000)),
+            left: [80_000, 90_000],
+        },
+        Leases {
+            outer: Lease::Renewed(ms(90_000)),
+            inner: Lease::Renewed(ms(1000)),
+            left: [80_000, 90_000],
+        },
+        // The longer one extends the hold, and what it gave stays.
+        Leases {
+            outer: Lease::Fixed(ms(10_000)),
+            inner: Lease::Fixed(ms(90_000)),
+            left: [80_000, 90_000],
+        },
+        Leases {
+            outer: Lease::Fixed(ms(10_000)),
+            inner: Lease::Renewed(ms(90_000)),
+            left: [80_000, 90_000],
+        },
+        Leases {
+            outer: Lease::Renewed(ms(10_000)),
+            inner: Lease::Fixed(ms(90_000)),
+            left: [80_000, 90_000],
+        },
+    ];
+    for Leases { outer, inner, left } in cases {
+        for through in [&holder, &other] {
+            let owner = holder.owner();
+            let lock = holder.lock("x").with_owner(&owner);
+            let outer_guard = lock.with_lease(outer).acquire().await.unwrap();
+            let nested = through
+                .lock("x")
+                .with_owner(&travelled(&owner))
+                .with_lease(inner);
+            for _ in 0..2 {
+                let inner_guard = nested.acquire().await.unwrap();
+                let promised = inner_guard.remaining();
+                let ttl = server.ttl_ms(KEY).unwrap();
+                assert!(
+                    promised.as_millis() as i64 <= ttl,
+                    "{inner:?} in {outer:?}: {promised:?}, but {ttl} ms left"
+                );
+                inner_guard.release().await.unwrap();
+            }
+            let ttl = Duration::from_millis(server.ttl_ms(KEY).unwrap().try_into().unwrap());
+            let remaining = outer_guard.remaining();
+            // Another client's hold takes its lease with it.
+            if std::ptr::eq(through, &raw const holder) {
+                let seen = [ms(left[0])..=ms(left[1])];
+                assert!(
+                    seen[0].contains(&ttl) && seen[0].contains(&remaining),
+                    "{inner:?} in {outer:?}: {ttl:?}"
+                );
+            }
+            assert!(
+                remaining <= ttl,
+                "{inner:?} in {outer:?}: {remaining:?}, but {ttl:?} left"
+            );
+            outer_guard.release().await.unwrap();
+            assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+        }
+    }
+}
+
+// Red if a hold is renewed as its first guard asked (core's `wants`).
+#[tokio::test]
+async fn a_hold_is_renewed_as_the_guards_that_are_left_ask() {
+    let server = Server::start().unwrap();
+    let (holder, stranger) = (client(&server.url()).await, client(&server.url()).await);
+    let owner = holder.owner();
+    let lock = holder.lock("x").with_owner(&owner);
+    // A renewed guard keeps the hold of a fixed one beyond its end, and no longer than it is there.
+    let fixed = lock
+        .clone()
+        .with_lease(Lease::Fixed(ms(1500)))
+        .acquire()
+        .await
+        .unwrap();
+    let renewed = lock
+        .clone()
+        .with_lease(Lease::Renewed(ms(1500)))
+        .acquire()
+        .await
+        .unwrap();
+    let start = Instant::now();
+    while start.elapsed() < ms(3000) {
+        stays_out(&stranger).await;
+        assert_eq!(
+            (fixed.state(), renewed.state()),
+            (HoldState::Held, HoldState::Held)
+        );
+        tokio::time::sleep(ms(20)).await;
+    }
+    renewed.release().await.unwrap();
+    let released = Instant::now();
+    soon(fixed.lost()).await;
+    assert!(released.elapsed() < SOON / 2, "{:?}", released.elapsed());
+    // A fixed guard does not end the renewal of the hold that it is part of.
+    let renewed = soon(lock.clone().with_lease(Lease::Renewed(ms(1500))).acquire())
+        .await
+        .unwrap();
+    let fixed = lock
+        .clone()
+        .with_lease(Lease::Fixed(ms(500)))
+        .acquire()
+        .await
+        .unwrap();
+    let start = Instant::now();
+    while start.elapsed() < ms(1500) {
+        stays_out(&stranger).await;
+        assert_eq!(
+            (fixed.state(), renewed.state()),
+            (HoldState::Held, HoldState::Held)
+        );
+        tokio::time::sleep(ms(20)).await;
+    }
+    fixed.release().await.unwrap();
+    let start = Instant::now();
+    while start.elapsed() < ms(1500) {
+        stays_out(&stranger).await;
+        tokio::time::sleep(ms(20)).await;
+    }
+    renewed.release().await.unwrap();
+}
+
+// Red with an owner kept per thread instead of per task.
+#[tokio::test]
+async fn owners_do_not_leak_out_of_their_scope_or_into_spawned_tasks() {
+    let server = Server::start().unwrap();
+    let holder = client(&server.url()).await;
+    let (owner, lock) = (holder.owner(), holder.lock("x"));
+    assert_eq!(Owner::current(), None);
+    let outer = owner
+        .scope(async {
+            assert_eq!(Owner::current(), Some(owner.clone()));
+            let outer = lock.acquire().await.unwrap();
+            let spawned = lock.clone();
+            let spawned = tokio::spawn(async move {
+                assert_eq!(Owner::current(), None);
+                spawned.try_acquire().await.unwrap()
+            });
+            assert!(spawned.await.unwrap().is_none());
+            let (wrapper, wrapped) = (owner.clone(), lock.clone());
+            let wrapped =
+                tokio::spawn(async move { wrapper.scope(wrapped.try_acquire()).await.unwrap() });
+            wrapped
+                .await
+                .unwrap()
+                .expect("a wrapped future has the owner")
+                .release()
+                .await
+                .unwrap();
+            // Other scopes inside are their own owners, and end.
+            let inner = holder.owner();
+            assert!(inner.scope(lock.try_acquire()).await.unwrap().is_none());
+            assert_eq!(Owner::current(), Some(owner.clone()));
+            outer
+        })
+        .await;
+    assert_eq!(Owner::current(), None);
+    assert!(lock.try_acquire().await.unwrap().is_none());
+    // Tasks of one thread take turns, and each keeps its own.
+    let tasks = [0, 1, 2].map(|number| {
+        let (owner, lock) = (holder.owner(), holder.lock(format!("y{number}")));
+        tokio::spawn(async move {
+            owner
+                .clone()
+                .scope(async {
+                    for _ in 0..20 {
+                        let guards = (lock.acquire().await.unwrap(), lock.acquire().await.unwrap());
+                        tokio::task::yield_now().await;
+                        assert_eq!(
+                            (guards.0.owner(), guards.1.owner()),
+                            (owner.clone(), owner.clone())
+                        );
+                    }
+                })
+                .await;
+        })
+    });
+    for task in tasks {
+        soon(task).await.unwrap();
+    }
+    outer.release().await.unwrap();
+}
+
+// Red if `owner` in lockyard-lock prefers the scope.
+#[tokio::test]
+async fn the_owner_of_a_handle_beats_that_of_the_scope() {
+    let server = Server::start().unwrap();
+    let holder = client(&server.url()).await;
+    let (named, scoped) = (holder.owner(), holder.owner());
+    let lock = holder.lock("x");
+    scoped
+        .scope(async {
+            let guard = lock.clone().with_owner(&named).acquire().await.unwrap();
+            assert_eq!(guard.owner(), named);
+            assert!(lock.try_acquire().await.unwrap().is_none());
+            assert!(
+                lock.clone()
+                    .with_owner(&scoped)
+                    .try_acquire()
+                    .await
+                    .unwrap()
+                    .is_none()
+            );
+            let again = lock
+                .clone()
+                .with_owner(&scoped)
+                .with_owner(&named)
+                .try_acquire()
+                .await
+                .unwrap();
+            assert_eq!(lock.hold_count(&named).await.unwrap(), 2);
+            assert_eq!(lock.hold_count(&scoped).await.unwrap(), 0);
+            again.unwrap().release().await.unwrap();
+            guard.release().await.unwrap();
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn without_an_owner_nothing_is_entered_again() {
+    let server = Server::start().unwrap();
+    let holder = client(&server.url()).await;
+    let lock = holder.lock("x");
+    let guard = lock.acquire().await.unwrap();
+    assert!(lock.try_acquire().await.unwrap().is_none());
+    assert!(lock.try_acquire_for(ms(50)).await.unwrap().is_none());
+    // Its owner is one all the same, and can be named.
+    let again = lock
+        .clone()
+        .with_owner(&guard.owner())
+        .try_acquire()
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(lock.hold_count(&guard.owner()).await.unwrap(), 2);
+    guard.release().await.unwrap();
+    assert!(lock.try_acquire().await.unwrap().is_none());
+    again.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn branches_of_a_join_share_the_scope_and_do_not_exclude_each_other() {
+    let server = Server::start().unwrap();
+    let (holder, stranger) = (client(&server.url()).await, client(&server.url()).await);
+    let (owner, lock) = (holder.owner(), holder.lock("x"));
+    let branch = async || {
+        let guard = lock.acquire().await.unwrap();
+        // Only both together get beyond this.
+        eventually_async(SOON, async || lock.hold_count(&owner).await.unwrap() == 3).await;
+        guard
+    };
+    let guards = soon(owner.scope(async { tokio::join!(branch(), branch(), branch()) })).await;
+    let guards: [LockGuard; 3] = guards.into();
+    for guard in guards {
+        stays_out(&stranger).await;
+        guard.release().await.unwrap();
+    }
+    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+    // The same while a stranger holds and all wait: one grant lets the owner in.
+    let guard = stranger.lock("x").acquire().await.unwrap();
+    let entered = owner.scope(async { tokio::join!(branch(), branch(), branch()) });
+    let release = async {
+        until_waiting(&lock, 3).await;
+        guard.release().await.unwrap();
+    };
+    let (guards, ()) = soon(async { tokio::join!(entered, release) }).await;
+    for guard in <[LockGuard; 3]>::from(guards) {
+        guard.release().await.unwrap();
+    }
+    eventually(SOON, || server.keys("*").unwrap().is_empty());
+}
+
+// Red if release.lua removes all holds of the owner.
+#[tokio::test]
+async fn the_crash_of_a_called_client_costs_its_caller_nothing() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let (caller, stranger) = (client(&server.url()).await, client(&server.url()).await);
+    let called = client(&proxy.url()).await;
+    let owner = caller.owner();
+    let outer = caller
+        .lock("x")
+        .with_owner(&owner)
+        .with_lease(Lease::Renewed(ms(1500)))
+        .acquire()
+        .await
+        .unwrap();
+    let lock = called.lock("x").with_lease(Lease::Renewed(ms(1200)));
+    let inner = lock
+        .reenter(&travelled(&owner))
+        .await
+        .unwrap()
+        .expect("the caller holds");
+    assert_eq!(caller.lock("x").hold_count(&owner).await.unwrap(), 2);
+    drop(proxy);
+    eventually_async(SOON, async || {
+        caller.lock("x").hold_count(&owner).await.unwrap() == 1
+    })
+    .await;
+    let start = Instant::now();
+    while start.elapsed() < ms(1500) {
+        assert_eq!(outer.state(), HoldState::Held);
+        stays_out(&stranger).await;
+        tokio::time::sleep(ms(20)).await;
+    }
+    assert!(inner.is_lost());
+    outer.release().await.unwrap();
+    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+}
+
+// Red if release.lua removes all holds of the owner.
+#[tokio::test]
+async fn a_release_that_comes_twice_costs_the_caller_nothing() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let (caller, called) = (client(&server.url()).await, client(&proxy.url()).await);
+    let owner = caller.owner();
+    let outer = caller.lock("x").with_owner(&owner).acquire().await.unwrap();
+    let lock = called.lock("x").with_owner(&travelled(&owner));
+    let inner = lock.acquire().await.unwrap();
+    proxy.once(Script::Release.calls(), Action::Copy);
+    inner.release().await.unwrap();
+    let again = lock.acquire().await.unwrap();
+    assert_eq!(proxy.resend_copies().unwrap().len(), 1);
+    assert_eq!(caller.lock("x").hold_count(&owner).await.unwrap(), 2);
+    assert_eq!(
+        (outer.state(), again.state()),
+        (HoldState::Held, HoldState::Held)
+    );
+    outer.release().await.unwrap();
+    assert_eq!(caller.lock("x").hold_count(&owner).await.unwrap(), 1);
+    again.release().await.unwrap();
+}
+
+// Red if a waiter whose owner has travelled does not look (core's `looks`), or a look does not enter what the owner
+// holds (renew.lua), or an acquire respects the queue before its owner's hold (acquire.lua).
+#[tokio::test]
+async fn clients_of_one_owner_never_wait_for_each_other() {
+    let server = Server::start().unwrap();
+    let [a, b, stranger] = [
+        client(&server.url()).await,
+        client(&server.url()).await,
+        client(&server.url()).await,
+    ];
+    let owner = a.owner();
+    let (through_a, through_b) = (
+        a.lock("x").with_owner(&owner),
+        b.lock("x").with_owner(&travelled(&owner)),
+    );
+
+    // The owner holds, and a stranger stands in the queue before its second client.
+    let held = through_a.acquire().await.unwrap();
+    let queued = wait(&stranger.lock("x"));
+    until_waiting(&through_a, 1).await;
+    let entered = soon(through_b.acquire()).await.unwrap();
+    assert!(!queued.is_finished());
+    held.release().await.unwrap();
+    entered.release().await.unwrap();
+    let guard = soon(queued).await.unwrap();
+
+    // Both clients wait, with strangers between and before them in each.
+    let order = [
+        &through_a,
+        &stranger.lock("x"),
+        &b.lock("x"),
+        &through_b,
+        &a.lock("x"),
+    ];
+    let mut waiters = Vec::new();
+    for lock in order {
+        waiters.push(wait(lock));
+        until_waiting(lock, waiters.len() as u64).await;
+    }
+    let (first, second) = (waiters.remove(0), waiters.remove(2));
+    let strangers = waiters;
+    guard.release().await.unwrap();
+    let held = soon(first).await.unwrap();
+    // Its first client now does what ends only with the second's part.
+    let entered = soon(second).await.unwrap();
+    assert!(strangers.iter().all(|stranger| !stranger.is_finished()));
+    assert_eq!(held.state(), HoldState::Held);
+    held.release().await.unwrap();
+    assert!(strangers.iter().all(|stranger| !stranger.is_finished()));
+    entered.release().await.unwrap();
+    for stranger in strangers {
+        soon(stranger).await.unwrap().release().await.unwrap();
+    }
+    eventually(SOON, || server.keys("*").unwrap().is_empty());
+}
+
+// Red if `reenter` queues, or takes what is free (acquire.lua, mode reenter).
+#[tokio::test]
+async fn reenter_takes_only_what_its_owner_holds_and_never_waits() {
+    let server = Server::start().unwrap();
+    let [a, b, stranger] = [
+        client(&server.url()).await,
+        client(&server.url()).await,
+        client(&server.url()).await,
+    ];
+    let owner = a.owner();
+    let text = travelled(&owner);
+    assert!(
+        b.lock("x").reenter(&text).await.unwrap().is_none(),
+        "nobody holds"
+    );
+    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+
+    let held = stranger.lock("x").acquire().await.unwrap();
+    let start = Instant::now();
+    assert!(
+        a.lock("x").reenter(&owner).await.unwrap().is_none(),
+        "a stranger holds"
+    );
+    assert!(start.elapsed() < ms(1000));
+    assert_eq!(a.lock("x").inspect().await.unwrap().waiting, 0);
+    held.release().await.unwrap();
+
+    let outer = a.lock("x").with_owner(&owner).acquire().await.unwrap();
+    let queued = wait(&stranger.lock("x"));
+    until_waiting(&a.lock("x"), 1).await;
+    // The owner that is named counts, not that of the handle or the scope.
+    let other = b.owner();
+    let inner = other
+        .scope(b.lock("x").with_owner(&other).reenter(&text))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(inner.owner(), owner);
+    let same_client = a.lock("x").reenter(&owner).await.unwrap().unwrap();
+    assert_eq!(a.lock("x").hold_count(&owner).await.unwrap(), 3);
+    outer.release().await.unwrap();
+    same_client.release().await.unwrap();
+    let more = b.lock("x").reenter(&text).await.unwrap().unwrap();
+    inner.release().await.unwrap();
+    more.release().await.unwrap();
+    let held = soon(queued).await.unwrap();
+    assert!(
+        b.lock("x").reenter(&text).await.unwrap().is_none(),
+        "the owner holds no more"
+    );
+    assert!(
+        a.lock("x").reenter(&owner).await.unwrap().is_none(),
+        "the owner holds no more"
+    );
+    held.release().await.unwrap();
+    eventually(SOON, || server.keys("*").unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn reenter_answers_none_when_the_caller_has_lost_the_lock() {
+    let server = Server::start().unwrap();
+    let (a, b) = (client(&server.url()).await, client(&server.url()).await);
+    let owner = a.owner();
+    let lost = a.lock("x").with_owner(&owner).acquire().await.unwrap();
+    assert!(b.lock("x").force_release().await.unwrap());
+    soon(lost.lost()).await;
+    assert!(a.lock("x").reenter(&owner).await.unwrap().is_none());
+    assert!(
+        b.lock("x")
+            .reenter(&travelled(&owner))
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert!(matches!(lost.release().await, Err(Error::LeaseLost { .. })));
+}
+
+/// What a handle sends while its client's way is shut, to see that re-entry counts on what is known.
+#[tokio::test]
+async fn a_hold_that_is_unsure_is_asked_for_before_it_is_entered_again() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let holder = Client::with_options(options(&proxy.url()).operation_timeout(ms(1000)))
+        .await
+        .unwrap();
+    let owner = holder.owner();
+    let lock = holder
+        .lock("x")
+        .with_owner(&owner)
+        .with_lease(Lease::Renewed(ms(3000)));
+    let outer = lock.acquire().await.unwrap();
+    let trouble = proxy.always(
+        Script::Renew.calls(),
+        Action::error("BUSY a slow script is at work"),
+    );
+    eventually_async(SOON, async || outer.state() == HoldState::Unsure).await;
+    let inner = tokio::spawn({
+        let lock = lock.clone();
+        async move { lock.acquire().await }
+    });
+    let asked = proxy.commands_seen();
+    eventually_async(SOON, async || proxy.commands_seen() > asked).await;
+    assert!(!inner.is_finished());
+    trouble.remove();
+    let inner = soon(inner).await.unwrap().unwrap();
+    assert_eq!(
+        (outer.state(), inner.state()),
+        (HoldState::Held, HoldState::Held)
+    );
+    proxy.hold(Direction::Both);
+    proxy.let_go();
+    inner.release().await.unwrap();
+    outer.release().await.unwrap();
+}
