@@ -361,7 +361,7 @@ impl Claim {
     fn dismiss(mut self) {
         self.open = false;
         let core = self.runtime.core();
-        core.with(|state| state.dismiss(self.seq, core.now(), core.valid()));
+        core.with(|state| state.dismiss(self.seq, core.now()));
     }
 
     /// Takes over the hold that the id has become.
@@ -390,7 +390,7 @@ impl Drop for Claim {
     fn drop(&mut self) {
         if self.open {
             let core = self.runtime.core();
-            core.with(|state| state.abandon(self.seq, core.now(), core.valid()));
+            core.with(|state| state.abandon(self.seq, core.now()));
         }
     }
 }

@@ -179,7 +179,7 @@ impl Hold {
     pub async fn release(mut self) -> Result<(), Error> {
         self.open = false;
         let core = self.core();
-        let parting = core.with(|state| state.part(self.seq, self.share, core.now(), core.valid()));
+        let parting = core.with(|state| state.part(self.seq, self.share, core.now()));
         let result = match parting {
             None | Some(Parting::Shared(HoldState::Lost)) => Err(self.lease_lost()),
             Some(Parting::Shared(_)) => Ok(()),
@@ -272,7 +272,7 @@ impl Drop for Hold {
             return;
         }
         let core = self.runtime.core();
-        let parting = core.with(|state| state.part(self.seq, self.share, core.now(), core.valid()));
+        let parting = core.with(|state| state.part(self.seq, self.share, core.now()));
         if let Some(Parting::Last(..)) = parting {
             core.with(|state| state.set_due(self.seq, core.now()));
         }

@@ -41,7 +41,7 @@ fn on_message(core: &Core, message: &[u8], now: Moment) {
             let lost = seq_of(hold.as_bytes(), &core.client).and_then(|seq| {
                 core.with(|state| {
                     state
-                        .lose(seq)
+                        .lose(seq, now)
                         .then(|| state.get(seq).map(|id| id.spec.name.clone()))
                 })
             });

@@ -2,7 +2,7 @@
 //!
 //! An acquire is valid for one operation timeout, so its id is released once more when that is over.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,68 +11,102 @@ use bytes::Bytes;
 use crate::backend::Moment;
 use crate::id::{Id, Spec};
 
-#[derive(Default)]
-pub(crate) struct LateQueue(VecDeque<Late>);
+/// What is to be released when, in steps of a sixteenth of the validity, so that many go in one script.
+pub(crate) struct LateQueue {
+    /// How long an acquire is valid.
+    valid: Duration,
+    ripe: BTreeMap<Moment, Vec<Late>>,
+}
 
+#[derive(Clone, Debug)]
 pub(crate) struct Late {
-    until: Moment,
     /// Whether its acquire was answered, so that only a second copy could bring it back.
     answered: bool,
+    /// When whatever came back has run out by itself.
+    ends: Moment,
     pub(crate) spec: Arc<Spec>,
     pub(crate) entry: Bytes,
 }
 
 impl LateQueue {
+    pub(crate) fn new(valid: Duration) -> Self {
+        Self {
+            valid,
+            ripe: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn valid(&self) -> Duration {
+        self.valid
+    }
+
     /// Remembers an id, unless its acquire can no longer come.
-    pub(crate) fn push(&mut self, id: &Id, answered: bool, now: Moment, valid: Duration) {
-        let until = id.sent.after(valid);
+    pub(crate) fn push(&mut self, id: &Id, answered: bool, now: Moment) {
+        let until = id.sent.after(self.valid);
         if until <= now {
             return;
         }
-        // Rounded up, so that many are released by one script.
-        let grain = (valid.as_nanos() as u64 / 16).max(1);
-        let until = Moment::from_nanos(until.as_nanos().next_multiple_of(grain));
-        self.0.push_back(Late {
-            until,
+        let late = Late {
             answered,
+            ends: until.after(id.terms.lease.duration()),
             spec: id.spec.clone(),
             entry: id.entry.clone(),
-        });
+        };
+        self.put(late, until);
+    }
+
+    /// The release had no answer: it goes again, while it can do something.
+    pub(crate) fn again(&mut self, late: Late, now: Moment) {
+        if now < late.ends {
+            self.put(late, now);
+        }
+    }
+
+    fn put(&mut self, late: Late, until: Moment) {
+        let grain = (self.valid.as_nanos() as u64 / 16).max(1);
+        let until = (until.as_nanos() + 1).next_multiple_of(grain);
+        self.ripe
+            .entry(Moment::from_nanos(until))
+            .or_default()
+            .push(late);
     }
 
     /// When the first may be released for the last time.
     pub(crate) fn first(&self) -> Option<Moment> {
-        self.0.front().map(|late| late.until)
+        self.ripe.first_key_value().map(|(until, _)| *until)
     }
 
-    /// Takes those whose acquire can come no more; the first of them decides for all behind it.
+    /// Takes those whose acquire can come no more.
     pub(crate) fn take(&mut self, now: Moment) -> impl Iterator<Item = Late> {
-        let ripe = self
-            .0
-            .iter()
-            .position(|late| late.until > now)
-            .unwrap_or(self.0.len());
-        self.0.drain(..ripe)
+        let later = self.ripe.split_off(&now.after(Duration::from_nanos(1)));
+        std::mem::replace(&mut self.ripe, later)
+            .into_values()
+            .flatten()
     }
 
     /// Forgets those whose release is answered: only a second copy of their acquire could undo it.
     pub(crate) fn forget_answered(&mut self) {
-        self.0.retain(|late| !late.answered);
+        self.ripe.retain(|_, late| {
+            late.retain(|late| !late.answered);
+            !late.is_empty()
+        });
     }
 
     /// The id of this entry, or of an entry that this one begins with, has come back: it is released at once.
     pub(crate) fn came_back(&mut self, entry: &[u8], now: Moment) {
-        let at = self
-            .0
-            .iter()
-            .position(|late| entry.starts_with(&late.entry));
-        if let Some(mut late) = at.and_then(|at| self.0.remove(at)) {
-            late.until = now;
-            self.0.push_front(late);
+        let found = self.ripe.values_mut().find_map(|late| {
+            let at = late
+                .iter()
+                .position(|late| entry.starts_with(&late.entry))?;
+            Some(late.swap_remove(at))
+        });
+        self.ripe.retain(|_, late| !late.is_empty());
+        if let Some(late) = found {
+            self.ripe.entry(now).or_default().push(late);
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.ripe.is_empty()
     }
 }

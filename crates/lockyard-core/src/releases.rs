@@ -18,13 +18,22 @@ use crate::state::State;
 /// The most entries and keys in one script.
 const BATCH: usize = 500;
 
-/// An entry to release; without a `seq` nobody waits for the outcome.
+/// An entry to release, and what for.
 #[derive(Clone, Debug)]
 pub(crate) struct Release {
-    pub(crate) seq: Option<u64>,
+    pub(crate) of: Of,
     pub(crate) spec: Arc<Spec>,
     pub(crate) entry: Bytes,
     pub(crate) lane: Lane,
+}
+
+/// What a release is for.
+#[derive(Clone, Debug)]
+pub(crate) enum Of {
+    /// An id that is given up.
+    Id(u64),
+    /// An id that is gone, but may have come back.
+    Late(Late),
 }
 
 impl Release {
@@ -34,7 +43,7 @@ impl Release {
             return None;
         };
         Some(Self {
-            seq: Some(seq),
+            of: Of::Id(seq),
             spec: id.spec.clone(),
             entry: id.entry.clone(),
             lane: leaving.lane,
@@ -45,9 +54,9 @@ impl Release {
 /// Takes those whose acquire can come no more.
 pub(crate) fn take_late(state: &mut State, now: Moment) -> Vec<Release> {
     let release = |late: Late| Release {
-        seq: None,
-        spec: late.spec,
-        entry: late.entry,
+        spec: late.spec.clone(),
+        entry: late.entry.clone(),
+        of: Of::Late(late),
         lane: Lane::Watchdog,
     };
     state.late.take(now).map(release).collect()
@@ -78,17 +87,17 @@ pub(crate) async fn send(core: &Core, batch: &[Release]) {
     core.with(|state| match &result {
         Ok((more, results)) => {
             for (release, result) in batch.iter().zip(results) {
-                match (release.seq, result) {
-                    (Some(seq), Answer::Error) => again(state, seq, true, now),
-                    (Some(seq), _) if *more => state.set_due(seq, now),
-                    (Some(seq), _) => state.finish(seq),
-                    (None, _) => {}
+                match (&release.of, result) {
+                    (of, Answer::Error) => again(state, of, true, now),
+                    (Of::Id(seq), _) if *more => state.set_due(*seq, now),
+                    (Of::Id(seq), _) => state.finish(*seq),
+                    (Of::Late(_), _) => {}
                 }
             }
         }
         Err(fault) => {
-            for seq in batch.iter().filter_map(|release| release.seq) {
-                again(state, seq, fault.passes(), now);
+            for release in batch {
+                again(state, &release.of, fault.passes(), now);
             }
         }
     });
@@ -130,7 +139,12 @@ async fn exchange(core: &Core, batch: &[Release]) -> Result<(bool, Vec<Answer>),
 }
 
 /// The release has to be tried again, unless the hold has run out meanwhile or trying cannot help.
-fn again(state: &mut State, seq: u64, passes: bool, now: Moment) {
+fn again(state: &mut State, of: &Of, passes: bool, now: Moment) {
+    let seq = match of {
+        Of::Id(seq) => *seq,
+        Of::Late(late) if passes => return state.late.again(late.clone(), now),
+        Of::Late(_) => return,
+    };
     let Some(id) = state.get_mut(seq) else { return };
     let Phase::Leaving(leaving) = &mut id.phase else {
         return;

@@ -211,7 +211,7 @@ fn settle(
         Renewed::Queued(_) => {}
         Renewed::Gone if waits => state.tell(seq, Outcome::Gone),
         Renewed::Gone => {
-            if state.lose(seq) {
+            if state.lose(seq, now) {
                 tracing::warn!(
                     lock = renewal.spec.name,
                     outcome = "lost",
@@ -253,7 +253,7 @@ fn renewed(state: &mut State, renewal: &Renewal, deadline: Moment, sent: Moment,
     };
     let behind = renewal.count != held.shares.len();
     if !held.cell.extend(now, deadline) {
-        state.lose(renewal.seq);
+        state.lose(renewal.seq, now);
         return;
     }
     held.cell.set_unsure(false);

@@ -174,7 +174,7 @@ impl Runtime {
         let core = &self.core;
         let now = core.now();
         let until = now.after(core.valid());
-        core.with(|state| state.close(now, core.valid()));
+        core.with(|state| state.close(now));
         self.end();
         loop {
             let finished = core.finished.notified();

@@ -25,7 +25,6 @@ use crate::lines::Lines;
 use crate::owner::Owner;
 use crate::sync::Sync;
 
-#[derive(Default)]
 pub(crate) struct State {
     ids: BTreeMap<u64, Id>,
     lines: Lines,
@@ -67,6 +66,23 @@ pub(crate) enum Parting {
 }
 
 impl State {
+    /// Empty, for a client whose acquires are valid so long.
+    pub(crate) fn new(valid: Duration) -> Self {
+        Self {
+            ids: BTreeMap::new(),
+            lines: Lines::default(),
+            nests: BTreeMap::new(),
+            named: BTreeSet::new(),
+            agenda: Agenda::default(),
+            late: LateQueue::new(valid),
+            alarms: Alarms::default(),
+            sync: None,
+            inbox: false,
+            closed: false,
+            sleeps_until: None,
+        }
+    }
+
     pub(crate) fn register(&mut self, seq: u64, id: Id) {
         self.ids.insert(seq, id);
     }
@@ -319,7 +335,7 @@ impl State {
     }
 
     /// The hold is gone: its guards learn it now, and nothing re-enters it.
-    pub(crate) fn lose(&mut self, seq: u64) -> bool {
+    pub(crate) fn lose(&mut self, seq: u64, now: Moment) -> bool {
         let Some(id) = self.ids.get_mut(&seq) else {
             return false;
         };
@@ -327,6 +343,8 @@ impl State {
             Phase::Held(held) => {
                 held.cell.lose();
                 id.phase = Phase::Lost(held);
+                // While guards are left nobody releases what a late copy of its acquire brings back.
+                self.late.push(id, true, now);
             }
             phase => {
                 id.phase = phase;
@@ -354,13 +372,7 @@ impl State {
     }
 
     /// A guard gives up its share.
-    pub(crate) fn part(
-        &mut self,
-        seq: u64,
-        number: u64,
-        now: Moment,
-        valid: Duration,
-    ) -> Option<Parting> {
+    pub(crate) fn part(&mut self, seq: u64, number: u64, now: Moment) -> Option<Parting> {
         let id = self.ids.get_mut(&seq)?;
         let (Phase::Held(held) | Phase::Lost(held)) = &mut id.phase else {
             return None;
@@ -368,7 +380,7 @@ impl State {
         held.shares.retain(|share| share.number != number);
         let (state, deadline) = (held.cell.state(now), held.cell.deadline());
         if held.shares.is_empty() {
-            self.leave(seq, Lane::Watchdog, now, valid);
+            self.leave(seq, Lane::Watchdog, now);
             return Some(Parting::Last(state, deadline));
         }
         self.tell_count(seq, now);
@@ -376,7 +388,7 @@ impl State {
     }
 
     /// Nobody wants the id any more, whatever has become of it.
-    pub(crate) fn abandon(&mut self, seq: u64, now: Moment, valid: Duration) {
+    pub(crate) fn abandon(&mut self, seq: u64, now: Moment) {
         let Some(id) = self.ids.get(&seq) else { return };
         if matches!(id.phase, Phase::Leaving(_)) {
             return;
@@ -387,11 +399,11 @@ impl State {
         } else {
             Lane::Watchdog
         };
-        self.leave(seq, lane, now, valid);
+        self.leave(seq, lane, now);
         self.set_due(seq, now);
     }
 
-    fn leave(&mut self, seq: u64, lane: Lane, now: Moment, valid: Duration) {
+    fn leave(&mut self, seq: u64, lane: Lane, now: Moment) {
         self.leave_line(seq);
         self.forget_nest(seq);
         self.set_due(seq, Moment::NEVER);
@@ -404,17 +416,17 @@ impl State {
         };
         let answered = !matches!(id.phase, Phase::Asked(_) | Phase::Ended);
         id.phase = Phase::Leaving(Leaving {
-            until: until.max(now.after(valid)),
+            until: until.max(now.after(self.late.valid())),
             tries: 0,
             lane,
         });
-        self.late.push(id, answered, now, valid);
+        self.late.push(id, answered, now);
     }
 
     /// The acquire left nothing, unless a second copy of it is under way.
-    pub(crate) fn dismiss(&mut self, seq: u64, now: Moment, valid: Duration) {
+    pub(crate) fn dismiss(&mut self, seq: u64, now: Moment) {
         if let Some(id) = self.ids.get(&seq) {
-            self.late.push(id, true, now, valid);
+            self.late.push(id, true, now);
         }
         self.finish(seq);
     }
@@ -426,12 +438,12 @@ impl State {
     }
 
     /// Ends every hold and all waiting, for the client is shut down.
-    pub(crate) fn close(&mut self, now: Moment, valid: Duration) {
+    pub(crate) fn close(&mut self, now: Moment) {
         self.closed = true;
         for seq in self.ids.keys().copied().collect::<Vec<_>>() {
             self.tell(seq, Outcome::Failed(Error::Closed));
-            self.lose(seq);
-            self.abandon(seq, now, valid);
+            self.lose(seq, now);
+            self.abandon(seq, now);
         }
     }
 }

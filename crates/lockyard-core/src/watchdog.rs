@@ -90,7 +90,7 @@ fn collect(state: &mut State, now: Moment) -> Work {
             && held.cell.state(now) == HoldState::Lost
         {
             tracing::warn!(lock = id.spec.name, outcome = "lost", "the lease ran out");
-            state.lose(seq);
+            state.lose(seq, now);
             continue;
         }
         let (flying, deadline) = match &id.phase {
