@@ -37,3 +37,6 @@ mod fencing;
 
 // What others see of holders and waiters.
 mod inspection;
+
+// What users bring: durations, names, prefixes, owners, options.
+mod input;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockyard::{Client, ClientOptions, Lock, LockGuard, Owner};
+use lockyard::{Client, ClientOptions, Error, Lock, LockGuard, Owner};
 use lockyard_testkit::{Server, eventually_async, redis};
 use tokio::task::JoinHandle;
 
@@ -31,6 +31,31 @@ pub(crate) async fn patient(url: &str) -> Client {
     Client::with_options(options(url).waiter_timeout(ms(600_000)))
         .await
         .unwrap()
+}
+
+/// Connects with options other than the defaults.
+pub(crate) async fn connect(
+    url: &str,
+    change: impl FnOnce(ClientOptions) -> ClientOptions,
+) -> Result<Client, Error> {
+    Client::with_options(change(ClientOptions::from_url(url)?)).await
+}
+
+/// The name of an error's variant, for tables of cases.
+pub(crate) fn variant(error: &Error) -> String {
+    let text = format!("{error:?}");
+    text.chars().take_while(char::is_ascii_alphabetic).collect()
+}
+
+/// An error's message, and those of its sources.
+pub(crate) fn chain(error: &Error) -> Vec<String> {
+    let mut texts = Vec::new();
+    let mut next: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = next {
+        texts.push(error.to_string());
+        next = error.source();
+    }
+    texts
 }
 
 pub(crate) const fn ms(ms: u64) -> Duration {

@@ -1,0 +1,283 @@
+//! Leases, waits and longest holds of any length.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use lockyard::{Client, Error, HoldState, Lease, Lock};
+use lockyard_testkit::{Action, Proxy, Server, eventually_async};
+
+use crate::input::{NANO, YEARS};
+use crate::support::{SOON, ms};
+
+/// What the third word after the keys of each acquire says: the lease that went out.
+fn leases_sent(proxy: &Proxy) -> Arc<Mutex<Vec<String>>> {
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let seen = sent.clone();
+    let is_acquire = move |words: &[Vec<u8>]| {
+        if words.len() == 3 + 4 + 9 && words[0].to_ascii_uppercase().starts_with(b"EVAL") {
+            seen.lock()
+                .unwrap()
+                .push(String::from_utf8_lossy(&words[8]).into_owned());
+        }
+        false
+    };
+    proxy.always(is_acquire, Action::Pass);
+    sent
+}
+
+// Red without `checked` in acquire.rs.
+#[tokio::test]
+async fn a_lease_is_refused_before_anything_is_sent_or_sent_in_whole_milliseconds() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let sent = leases_sent(&proxy);
+    let client = Client::connect(&proxy.url()).await.unwrap();
+
+    async fn check(
+        lock: &Lock,
+        lease: Duration,
+        expected: Option<&str>,
+        sent: &Mutex<Vec<String>>,
+    ) {
+        for lease in [Lease::Renewed(lease), Lease::Fixed(lease)] {
+            let lock = lock.clone().with_lease(lease);
+            let (acquire, tried, waited) = (
+                lock.acquire().await.map(Some),
+                lock.try_acquire().await,
+                lock.try_acquire_for(ms(1)).await,
+            );
+            for result in [&acquire, &tried, &waited] {
+                match result {
+                    Err(Error::InvalidLease { .. }) => assert_eq!(expected, None, "{lease:?}"),
+                    // The shortest may be over before the reply is there.
+                    Ok(_) | Err(Error::LeaseLost { .. }) => assert_ne!(expected, None, "{lease:?}"),
+                    Err(error) => panic!("{lease:?}: {error:?}"),
+                }
+            }
+            let sent: Vec<String> = std::mem::take(&mut *sent.lock().unwrap());
+            assert!(
+                sent.iter().all(|sent| Some(sent.as_str()) == expected),
+                "{lease:?} {sent:?}"
+            );
+            assert_eq!(sent.is_empty(), expected.is_none(), "{lease:?}");
+            for guard in [acquire, tried, waited]
+                .into_iter()
+                .filter_map(Result::ok)
+                .flatten()
+            {
+                // A short lease may be over by now.
+                let _ = guard.release().await;
+            }
+        }
+    }
+    let before = server.scripts().unwrap();
+    let half = Duration::from_micros(9_999);
+    for lease in [
+        Duration::ZERO,
+        NANO,
+        ms(9),
+        half,
+        YEARS + NANO,
+        YEARS + ms(1000),
+        Duration::MAX,
+    ] {
+        check(&client.lock("x"), lease, None, &sent).await;
+    }
+    assert_eq!(server.scripts().unwrap(), before);
+
+    for (lease, whole) in [
+        (ms(10), "10"),
+        (ms(10) + NANO, "11"),
+        (Duration::from_micros(200_500), "201"),
+        (ms(300) - NANO, "300"),
+        (YEARS, "315360000000"),
+        (YEARS - ms(1) + NANO, "315360000000"),
+    ] {
+        check(&client.lock("x"), lease, Some(whole), &sent).await;
+    }
+    client.shutdown().await.unwrap();
+    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_longest_lease_gives_the_key_a_ttl() {
+    let server = Server::start().unwrap();
+    let client = Client::connect(&server.url()).await.unwrap();
+    for lease in [Lease::Renewed(YEARS), Lease::Fixed(YEARS)] {
+        for lock in [client.lock("x"), client.lock("x").fenced()] {
+            let guard = lock.with_lease(lease).acquire().await.unwrap();
+            let ttl = server.ttl_ms("lockyard:lock:{x}").unwrap();
+            assert!(
+                (YEARS - SOON..=YEARS).contains(&ms(ttl.unsigned_abs())),
+                "{ttl}"
+            );
+            assert!(
+                (YEARS - YEARS / 500..YEARS).contains(&guard.remaining()),
+                "{:?}",
+                guard.remaining()
+            );
+            guard.release().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn extending_by_a_nonsense_lease_is_refused_and_costs_nothing() {
+    let server = Server::start().unwrap();
+    let client = Client::connect(&server.url()).await.unwrap();
+    let guard = client
+        .lock("x")
+        .with_lease(Lease::Fixed(ms(60_000)))
+        .acquire()
+        .await
+        .unwrap();
+    let before = server.scripts().unwrap();
+    for lease in [Duration::ZERO, NANO, ms(9), YEARS + NANO, Duration::MAX] {
+        assert!(
+            matches!(guard.extend(lease).await, Err(Error::InvalidLease { .. })),
+            "{lease:?}"
+        );
+    }
+    assert_eq!(server.scripts().unwrap(), before);
+    assert_eq!(guard.state(), HoldState::Held);
+    guard.extend(YEARS).await.unwrap();
+    assert!(guard.remaining() > YEARS / 2);
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_wait_of_any_length_takes_a_free_lock() {
+    let server = Server::start().unwrap();
+    let client = Client::connect(&server.url()).await.unwrap();
+    let lock = client.lock("x");
+    for wait in [
+        Duration::ZERO,
+        NANO,
+        ms(9),
+        ms(10),
+        YEARS,
+        YEARS + ms(1),
+        Duration::MAX,
+    ] {
+        let guard = lock.try_acquire_for(wait).await.unwrap();
+        guard
+            .unwrap_or_else(|| panic!("not taken with a wait of {wait:?}"))
+            .release()
+            .await
+            .unwrap();
+    }
+}
+
+// Red when a wait of zero is sent as `wait`: the scripts differ.
+#[tokio::test]
+async fn a_short_wait_ends_with_none_and_leaves_no_place() {
+    let server = Server::start().unwrap();
+    let client = Client::connect(&server.url()).await.unwrap();
+    let other = Client::connect(&server.url()).await.unwrap();
+    let guard = client.lock("x").acquire().await.unwrap();
+    for wait in [
+        Duration::ZERO,
+        NANO,
+        ms(9),
+        ms(10),
+        Duration::from_micros(10_500),
+    ] {
+        let start = Instant::now();
+        assert!(
+            other
+                .lock("x")
+                .try_acquire_for(wait)
+                .await
+                .unwrap()
+                .is_none(),
+            "{wait:?}"
+        );
+        assert!(start.elapsed() < wait + SOON / 2, "{wait:?}");
+    }
+    eventually_async(SOON, async || {
+        server.keys("*").unwrap() == ["lockyard:lock:{x}"]
+    })
+    .await;
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_long_wait_goes_on_until_the_lock_is_free() {
+    let server = Server::start().unwrap();
+    let client = Client::connect(&server.url()).await.unwrap();
+    let other = Client::connect(&server.url()).await.unwrap();
+    let lock = client.lock("x");
+    for wait in [ms(60_000), YEARS, YEARS + ms(1), Duration::MAX] {
+        let guard = lock.acquire().await.unwrap();
+        let waiting = other.lock("x");
+        let waiter = tokio::spawn(async move { waiting.try_acquire_for(wait).await });
+        eventually_async(SOON, async || lock.inspect().await.unwrap().waiting == 1).await;
+        assert!(!waiter.is_finished(), "{wait:?}");
+        guard.release().await.unwrap();
+        let guard = tokio::time::timeout(SOON, waiter)
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+        guard
+            .unwrap_or_else(|| panic!("{wait:?}"))
+            .release()
+            .await
+            .unwrap();
+    }
+    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+}
+
+// Red when `Share::wants` takes no notice of `ends`.
+#[tokio::test]
+async fn a_longest_hold_of_zero_ends_with_the_first_lease() {
+    let server = Server::start().unwrap();
+    let client = Client::connect(&server.url()).await.unwrap();
+    let lock = client.lock("x").with_lease(Lease::Renewed(ms(300)));
+    let guard = lock
+        .clone()
+        .with_max_hold(Duration::ZERO)
+        .acquire()
+        .await
+        .unwrap();
+    assert_eq!(guard.state(), HoldState::Held);
+    tokio::time::timeout(SOON, guard.lost()).await.unwrap();
+    let next = tokio::time::timeout(SOON, lock.acquire())
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(matches!(
+        guard.release().await,
+        Err(Error::LeaseLost { .. })
+    ));
+    next.release().await.unwrap();
+}
+
+// Red when adding `max_hold` to a moment wraps round.
+#[tokio::test]
+async fn a_longest_hold_without_bounds_is_renewed_on_and_on() {
+    let server = Server::start().unwrap();
+    let client = Client::connect(&server.url()).await.unwrap();
+    let lock = client.lock("x").with_lease(Lease::Renewed(ms(400)));
+    for longest in [YEARS, Duration::MAX] {
+        let guard = lock.clone().with_max_hold(longest).acquire().await.unwrap();
+        assert!(tokio::time::timeout(ms(1200), guard.lost()).await.is_err());
+        assert_eq!(guard.state(), HoldState::Held);
+        guard.release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_longest_hold_leaves_a_fixed_lease_alone() {
+    let server = Server::start().unwrap();
+    let client = Client::connect(&server.url()).await.unwrap();
+    let lock = client.lock("x").with_lease(Lease::Fixed(ms(60_000)));
+    let guard = lock
+        .clone()
+        .with_max_hold(Duration::ZERO)
+        .acquire()
+        .await
+        .unwrap();
+    assert!(guard.remaining() > ms(30_000));
+    guard.release().await.unwrap();
+}
