@@ -38,5 +38,11 @@ mod fencing;
 // What others see of holders and waiters.
 mod inspection;
 
+// Everything that is logged.
+mod logs;
+
 // What users bring: durations, names, prefixes, owners, options.
 mod input;
+
+// Errors: what the server refuses, and a server that is not there.
+mod refusals;

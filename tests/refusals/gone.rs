@@ -1,0 +1,131 @@
+//! A server that is killed or stopped.
+
+use std::time::{Duration, Instant};
+
+use lockyard::Client;
+use lockyard_testkit::{Server, eventually_async};
+
+use crate::refusals::{SLACK, assert_tells};
+use crate::support::{SOON, connect, ms, soon, variant};
+
+/// A wait ends when it is over, whatever the server does not do, with an error.
+async fn check_gone(stop: impl Fn(&Server), first: bool) {
+    let server = Server::start().unwrap();
+    let client = Client::connect(&server.url()).await.unwrap();
+    let lock = client.lock("x");
+    if !first {
+        lock.acquire().await.unwrap().release().await.unwrap();
+    }
+    stop(&server);
+    for wait in [ms(1), ms(400), ms(900)] {
+        let start = Instant::now();
+        let error = lock.try_acquire_for(wait).await.unwrap_err();
+        let took = start.elapsed();
+        assert_tells(&error, "Unreachable", "see that it runs", "", true);
+        assert!(took >= wait && took < wait + ms(1200), "{wait:?}: {took:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_wait_for_a_killed_server_ends_in_time_with_an_error() {
+    check_gone(Server::kill, false).await;
+}
+
+// Red when TIME, asked before the first acquire, has the operation timeout to itself.
+#[tokio::test]
+async fn a_first_wait_for_a_killed_server_ends_in_time_with_an_error() {
+    check_gone(Server::kill, true).await;
+}
+
+#[tokio::test]
+async fn a_wait_for_a_stopped_server_ends_in_time_with_an_error() {
+    check_gone(|server| server.pause().unwrap(), false).await;
+}
+
+#[tokio::test]
+async fn a_first_wait_for_a_stopped_server_ends_in_time_with_an_error() {
+    check_gone(|server| server.pause().unwrap(), true).await;
+}
+
+#[tokio::test]
+async fn a_try_at_a_server_that_is_gone_ends_with_the_operation_timeout() {
+    async fn check(stop: fn(&Server)) {
+        let server = Server::start().unwrap();
+        let timeout = ms(700);
+        let client = connect(&server.url(), |options| options.operation_timeout(timeout))
+            .await
+            .unwrap();
+        let lock = client.lock("x");
+        let owner = client.owner();
+        stop(&server);
+        let start = Instant::now();
+        let (tried, waited, entered, locked, inspected, forced) = tokio::join!(
+            lock.try_acquire(),
+            lock.try_acquire_for(Duration::ZERO),
+            lock.reenter(&owner),
+            lock.is_locked(),
+            lock.inspect(),
+            lock.force_release(),
+        );
+        assert!(start.elapsed() < timeout + SLACK, "{:?}", start.elapsed());
+        let errors = [
+            tried.err(),
+            waited.err(),
+            entered.err(),
+            locked.err(),
+            inspected.err(),
+            forced.err(),
+        ];
+        for error in errors {
+            assert_tells(&error.unwrap(), "Unreachable", "see that it runs", "", true);
+        }
+    }
+    tokio::join!(check(Server::kill), check(|server| server.pause().unwrap()));
+}
+
+// The queue was told of it, but who stands in it does not know whether its turn came.
+#[tokio::test]
+async fn a_queued_waiter_whose_server_is_gone_ends_in_time_and_holds_nothing() {
+    async fn check(stop: fn(&Server)) {
+        let server = Server::start().unwrap();
+        let client = Client::connect(&server.url()).await.unwrap();
+        let guard = client.lock("x").acquire().await.unwrap();
+        let lock = client.lock("x");
+        let start = Instant::now();
+        let waiter = tokio::spawn(async move { lock.try_acquire_for(ms(1500)).await });
+        eventually_async(SOON, async || {
+            client.lock("x").inspect().await.unwrap().waiting == 1
+        })
+        .await;
+        stop(&server);
+        match soon(waiter).await.unwrap() {
+            Ok(granted) => assert!(granted.is_none()),
+            Err(error) => assert_eq!(variant(&error), "Unreachable"),
+        }
+        assert!(start.elapsed() < ms(1500) + SLACK);
+        drop(guard);
+    }
+    tokio::join!(check(Server::kill), check(|server| server.pause().unwrap()));
+}
+
+#[tokio::test]
+async fn a_server_that_comes_back_is_used_again() {
+    let server = Server::start().unwrap();
+    let client = Client::connect(&server.url()).await.unwrap();
+    server.kill();
+    let lock = client.lock("x");
+    let waiter = tokio::spawn(async move { lock.acquire().await });
+    assert!(client.lock("x").try_acquire_for(ms(200)).await.is_err());
+    assert!(!waiter.is_finished());
+    server.restart().unwrap();
+    tokio::time::timeout(SOON * 2, waiter)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    // The other connections may be later.
+    client.shutdown().await.unwrap();
+}
