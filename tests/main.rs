@@ -46,3 +46,6 @@ mod input;
 
 // Errors: what the server refuses, and a server that is not there.
 mod refusals;
+
+// What a user of the server's access control list needs to be allowed.
+mod rights;
