@@ -13,14 +13,16 @@ mod worker;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use std::{env, thread};
+use std::{env, fs, thread};
 
-use lockyard_testkit::Server;
+use lockyard::{Client, ClientOptions};
+use lockyard_testkit::{Server, eventually};
 
 use self::crew::Crew;
 use self::faults::Faults;
 use self::recorder::{nanos, now};
 use self::sampler::Sampler;
+use self::worker::Seat;
 use crate::history::{Claim, History, Upheaval, claims, judge};
 use crate::process::Part;
 
@@ -38,9 +40,15 @@ fn lease(fraction: f64) -> Duration {
 /// For how long all is well at the end of a run.
 const CALM: Duration = Duration::from_secs(2);
 
+/// Longer than anything takes on a busy machine.
+const SOON: Duration = Duration::from_secs(20);
+
+/// The lease of a seat, long enough to tell who learns of a loss in time from whose lease runs out.
+const SEAT: Duration = Duration::from_secs(3);
+
 /// How soon a holder knows that its hold was taken away on the server: by its next check, a third of a lease later,
-/// and the time that a reconnect and a busy machine take.
-const NOTICE: Duration = Duration::from_millis(333 + 400);
+/// with what a busy machine takes.
+const NOTICE: Duration = Duration::from_secs(2);
 
 #[test]
 fn two_owners_never_hold_at_once_whatever_fails() {
@@ -66,21 +74,20 @@ fn two_owners_never_hold_at_once_whatever_fails() {
 /// Lets everything fail for a time, and checks what came of it.
 fn withstand(seed: u64, length: Duration) -> String {
     let test = "chaos::two_owners_never_hold_at_once_whatever_fails";
-    let locks = ["stock:1", "stock:2", "stock:3"].map(str::to_owned);
-    let mut run = Run::start(test, &locks, false, seed);
-    let mut faults = Faults::new(seed);
-    faults.strike(&mut run.crew, length);
+    // Two processes want the same seat, and whoever has it is not always there to renew it.
+    let seats = std::array::from_fn(|place| Seat {
+        lock: format!("seat:{}", place / 2),
+        lease: lease(0.2),
+        longest: Some(Duration::from_secs(3)),
+    });
+    let mut run = Run::start(test, seats, seed);
+    run.faults.strike(&mut run.crew, length);
     let calm = now();
     thread::sleep(CALM);
-    let (history, mut report) = run.finish();
-    write!(report, "\nfaults: {:?}", faults.counts).unwrap();
-
-    let findings = judge(&history);
-    assert!(findings.is_empty(), "{}", listed(&report, &findings));
-    let claims = claims(&history);
-    assert!(claims.len() as u64 > 15 * length.as_secs(), "{report}");
+    let (claims, report) = run.finish();
+    assert!(claims.len() as u64 > 10 * length.as_secs(), "{report}");
     assert!(
-        claims.iter().filter(|claim| claim.renewed).count() > 2,
+        claims.iter().filter(|claim| claim.renewed).count() > 10,
         "{report}"
     );
     // At the end all is well again, for everybody.
@@ -99,139 +106,156 @@ fn holds_taken_away_on_the_server_break_exclusion_only_around_that() {
     }
     let seed = number("LOCKYARD_CHAOS_SEED").unwrap_or_else(|| fastrand::u64(..));
     let test = "chaos::holds_taken_away_on_the_server_break_exclusion_only_around_that";
-    let locks = ["stock:1", "stock:2", "stock:3"].map(str::to_owned);
-    let mut run = Run::start(test, &locks, true, seed);
-    let pause = || thread::sleep(Duration::from_millis(1500));
-    pause();
-    run.upheaval(|crew| force_release(crew, &locks));
-    pause();
-    run.upheaval(|crew| crew.server.flush_all().unwrap());
-    pause();
-    run.upheaval(|crew| crew.server.restart().unwrap());
-    pause();
-    let (history, report) = run.finish();
+    let seat = |place| Seat {
+        lock: format!("seat:{place}"),
+        lease: SEAT,
+        longest: None,
+    };
+    let mut run = Run::start(test, std::array::from_fn(seat), seed);
+    run.settle();
+    run.force_release();
+    run.settle();
+    run.upheaval(|server| server.flush_all().unwrap());
+    run.settle();
+    run.upheaval(|server| server.restart().unwrap());
+    run.settle();
+    let upheavals = run.upheavals.clone();
+    let (claims, report) = run.finish();
 
-    let findings = judge(&history);
-    assert!(findings.is_empty(), "{}", listed(&report, &findings));
-    let claims = claims(&history);
-    for upheaval in &history.upheavals {
-        // Whoever held then was told, and holds again.
-        for place in 0..crew::PROCESSES {
-            let seat = Crew::seat(place);
-            let mut theirs = claims.iter().filter(|claim| claim.lock == seat);
-            let held =
-                |claim: &&Claim| claim.from < upheaval.from && upheaval.from < claim.deadline;
-            let before = theirs.by_ref().find(held);
-            let lost = before.and_then(|claim| claim.lost);
-            assert!(
-                lost.is_some_and(|lost| lost < upheaval.until),
-                "{before:?}\n{upheaval:?}\n{report}"
-            );
-            assert!(theirs.next().is_some(), "{seat} {report}");
+    for upheaval in &upheavals {
+        // Whoever held a seat then was told; a starved process may have had none.
+        let seats = claims.iter().filter(|claim| claim.lock.starts_with("seat"));
+        let held = |claim: &&Claim| claim.from < upheaval.from && upheaval.from < claim.deadline;
+        let held: Vec<&Claim> = seats.filter(held).collect();
+        assert!(held.len() >= crew::PROCESSES / 2, "{report}");
+        for claim in held {
+            let told = claim.lost.is_some_and(|lost| lost < upheaval.until);
+            assert!(told, "{claim:?}\n{upheaval:?}\n{report}");
         }
         let after = claims.iter().filter(|claim| claim.from > upheaval.until);
-        assert!(after.count() > 5 * crew::PROCESSES, "{report}");
+        assert!(after.count() > 2 * crew::PROCESSES, "{report}");
     }
-}
-
-/// Releases locks and seats by force.
-fn force_release(crew: &Crew, locks: &[String]) {
-    let seats = (0..crew::PROCESSES).map(Crew::seat);
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let options = lockyard::ClientOptions::from_url(&crew.server.url()).unwrap();
-        let client = lockyard::Client::with_options(options.prefix(&crew.prefix))
-            .await
-            .unwrap();
-        for lock in locks.iter().cloned().chain(seats) {
-            client.lock(lock).force_release().await.unwrap();
-        }
-        client.shutdown().await.unwrap();
-    });
 }
 
 /// A crew at work, and what is seen of it.
 struct Run {
     crew: Crew,
     sampler: Sampler,
+    /// All that it may take, with the seats.
+    locks: Vec<String>,
+    faults: Faults,
     upheavals: Vec<Upheaval>,
     seed: u64,
 }
 
 impl Run {
-    fn start(test: &'static str, locks: &[String], seats: bool, seed: u64) -> Self {
+    fn start(test: &'static str, seats: [Seat; crew::PROCESSES], seed: u64) -> Self {
         let server = Arc::new(Server::start().unwrap());
-        let crew = Crew::start(test, &server, locks, seats, seed);
-        let mut sampled = locks.to_vec();
-        if seats {
-            sampled.extend((0..crew::PROCESSES).map(Crew::seat));
-        }
-        let sampler = Sampler::start(server, crew.prefix.clone(), sampled);
+        let mut locks = ["stock:1", "stock:2", "stock:3"]
+            .map(str::to_owned)
+            .to_vec();
+        let stock = locks.clone();
+        locks.extend(seats.iter().map(|seat| seat.lock.clone()));
+        locks.sort();
+        locks.dedup();
+        let crew = Crew::start(test, &server, &stock, seats, seed);
+        let sampler = Sampler::start(server, crew.prefix.clone(), locks.clone());
         Self {
             crew,
             sampler,
+            locks,
+            faults: Faults::new(seed),
             upheavals: Vec::new(),
             seed,
         }
     }
 
-    fn upheaval(&mut self, deed: impl FnOnce(&Crew)) {
-        let from = now();
-        deed(&self.crew);
-        let until = now() + nanos(NOTICE);
-        self.upheavals.push(Upheaval {
-            from,
-            until,
-            lock: None,
-        });
+    /// Goes on until all that holders may still have to learn is past, and all seats are taken, and then for a while.
+    fn settle(&self) {
+        thread::sleep(NOTICE);
+        let seats = format!("{}lock:{{seat:*", self.crew.prefix);
+        let taken = || self.crew.server.keys(&seats).unwrap().len() == crew::PROCESSES;
+        eventually(SOON, taken);
+        thread::sleep(Duration::from_millis(700));
     }
 
-    /// Ends it, and tells what happened.
-    fn finish(mut self) -> (History, String) {
-        self.crew.dismiss();
-        let pattern = format!("{}*", self.crew.prefix);
-        let left = || {
-            let mut keys = self.crew.server.keys(&pattern).unwrap();
-            keys.retain(|key| !key.contains("lock.fence:"));
-            keys
-        };
-        let bound = lease(1.0) + WAITER_TIMEOUT + OPERATION_TIMEOUT;
-        let deadline = Instant::now() + bound;
-        while !left().is_empty() && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(10));
-        }
+    /// Takes holds away on the server.
+    fn upheaval(&mut self, deed: impl FnOnce(&Server)) {
+        let from = now();
+        deed(&self.crew.server);
+        let until = now() + nanos(NOTICE);
+        let lock = None;
+        self.upheavals.push(Upheaval { from, until, lock });
+    }
+
+    /// Takes all locks and seats away by force.
+    fn force_release(&mut self) {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let options = ClientOptions::from_url(&self.crew.server.url()).unwrap();
+        let options = options.prefix(&self.crew.prefix).operation_timeout(SOON);
+        let client = runtime.block_on(Client::with_options(options)).unwrap();
+        let locks: Vec<_> = self.locks.iter().map(|lock| client.lock(lock)).collect();
+        self.upheaval(|_| {
+            for lock in &locks {
+                runtime.block_on(lock.force_release()).unwrap();
+            }
+        });
+        runtime.block_on(client.shutdown()).unwrap();
+    }
+
+    /// Ends it, judges it, and tells what was claimed.
+    fn finish(mut self) -> (Vec<Claim>, String) {
+        let failed = self.crew.dismiss();
+        let left_behind = self.left_behind();
         let history = History {
-            left_behind: left(),
             events: self.crew.events(),
             killed: self.crew.killed.clone(),
             samples: self.sampler.finish(),
             upheavals: self.upheavals,
-            grace: lease(1.0) + OPERATION_TIMEOUT + Duration::from_secs(1),
+            left_behind,
+            grace: SEAT + OPERATION_TIMEOUT + Duration::from_secs(1),
         };
         let claims = claims(&history);
         let count = |chosen: fn(&&Claim) -> bool| claims.iter().filter(chosen).count();
-        let report = format!(
-            "seed {}: {} processes, {} of them killed; {} events, {} samples; {} holds, {} of them renewed, {} lost",
+        let mut report = format!(
+            "seed {}: {} events, {} samples; {} holds, {} of them renewed, {} lost; faults {:?}",
             self.seed,
-            crew::PROCESSES + history.killed.len(),
-            history.killed.len(),
             history.events.len(),
             history.samples.len(),
             claims.len(),
             count(|claim| claim.renewed),
             count(|claim| claim.lost.is_some()),
+            self.faults.counts(),
         );
-        (history, report)
+        let findings = judge(&history);
+        if !findings.is_empty() {
+            let notes = self.crew.keep_notes();
+            let seen = (&self.faults.struck, &history.upheavals, &history.samples);
+            fs::write(notes.join("seen"), format!("{seen:#?}")).unwrap();
+            writeln!(report, "\n{} findings; notes in {notes:?}", findings.len()).unwrap();
+            for finding in findings.iter().take(10) {
+                writeln!(report, "{finding}").unwrap();
+            }
+            panic!("{report}");
+        }
+        assert!(failed.is_empty(), "workers failed: {failed:?}\n{report}");
+        (claims, report)
     }
-}
 
-/// A report with the first findings.
-fn listed(report: &str, findings: &[impl std::fmt::Display]) -> String {
-    let mut text = format!("{report}\n{} findings\n", findings.len());
-    for finding in findings.iter().take(10) {
-        writeln!(text, "{finding}").unwrap();
+    /// The keys that are there when the last lease, and the last turn of a waiter, should be over.
+    fn left_behind(&self) -> Vec<String> {
+        let pattern = format!("{}*", self.crew.prefix);
+        let deadline = Instant::now() + lease(1.0) + WAITER_TIMEOUT + OPERATION_TIMEOUT;
+        loop {
+            let mut keys = self.crew.server.keys(&pattern).unwrap();
+            // Tokens are to grow for a day.
+            keys.retain(|key| !key.contains("lock.fence:"));
+            if keys.is_empty() || Instant::now() >= deadline {
+                return keys;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
     }
-    text
 }
 
 fn number(variable: &str) -> Option<u64> {

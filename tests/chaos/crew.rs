@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::Arc;
 
 use lockyard_testkit::{Proxy, Server, fresh_prefix};
 use tempfile::TempDir;
 
 use super::recorder::{Recorder, now};
-use super::worker::Plan;
+use super::worker::{Plan, Seat};
 use crate::history::{Event, Nanos};
 use crate::process::Other;
 
@@ -19,7 +20,7 @@ pub(crate) struct Crew {
     pub(crate) killed: BTreeMap<u32, Nanos>,
     pub(crate) prefix: String,
     locks: Vec<String>,
-    seats: bool,
+    seats: [Seat; PROCESSES],
     seed: u64,
     next: u32,
     notes: TempDir,
@@ -39,12 +40,12 @@ pub(crate) const PROCESSES: usize = 6;
 const TASKS: u64 = 8;
 
 impl Crew {
-    /// Starts the processes; with `seats`, each also holds a lock that nobody else wants.
+    /// Starts the processes.
     pub(crate) fn start(
         test: &'static str,
         server: &Arc<Server>,
         locks: &[String],
-        seats: bool,
+        seats: [Seat; PROCESSES],
         seed: u64,
     ) -> Self {
         let line = || Proxy::start(server).unwrap();
@@ -71,11 +72,6 @@ impl Crew {
         crew
     }
 
-    /// The lock that the process of a place holds for itself.
-    pub(crate) fn seat(place: usize) -> String {
-        format!("seat:{place}")
-    }
-
     /// Puts a new process in a place, if it has none.
     pub(crate) fn man(&mut self, place: usize) {
         let number = self.next;
@@ -97,7 +93,7 @@ impl Crew {
             tasks: TASKS,
             locks: self.locks.clone(),
             kin: kin(place),
-            seat: self.seats.then(|| Self::seat(place)),
+            seat: self.seats[place].clone(),
         };
         let plan = serde_json::to_string(&plan).unwrap();
         *process = number;
@@ -131,8 +127,8 @@ impl Crew {
         }
     }
 
-    /// Has all processes end by themselves.
-    pub(crate) fn dismiss(&mut self) {
+    /// Has all processes end by themselves, and tells how those ended that failed.
+    pub(crate) fn dismiss(&mut self) -> Vec<ExitStatus> {
         let mut workers: Vec<Other> = self
             .places
             .iter_mut()
@@ -141,10 +137,13 @@ impl Crew {
         for worker in &mut workers {
             worker.tell("stop");
         }
-        for mut worker in workers {
-            let status = worker.wait();
-            assert!(status.success(), "a worker ended with {status}");
-        }
+        let ends = workers.iter_mut().map(Other::wait);
+        ends.filter(|status| !status.success()).collect()
+    }
+
+    /// Leaves the notes on disk, for whoever looks into a failure.
+    pub(crate) fn keep_notes(self) -> PathBuf {
+        self.notes.keep()
     }
 
     /// What all processes have noted.

@@ -8,6 +8,8 @@ use fastrand::Rng;
 use lockyard_testkit::{Action, Direction};
 
 use super::crew::{Crew, PROCESSES};
+use super::recorder::now;
+use crate::history::Nanos;
 
 /// The time between two faults, on average.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -19,8 +21,8 @@ type Deed = Box<dyn FnOnce(&mut Crew)>;
 pub(crate) struct Faults {
     rng: Rng,
     agenda: BTreeMap<Instant, Deed>,
-    /// How often each kind struck.
-    pub(crate) counts: BTreeMap<&'static str, u32>,
+    /// When which kind struck, and which place.
+    pub(crate) struck: Vec<(Nanos, &'static str, usize)>,
 }
 
 impl Faults {
@@ -28,7 +30,7 @@ impl Faults {
         Self {
             rng: Rng::with_seed(seed),
             agenda: BTreeMap::new(),
-            counts: BTreeMap::new(),
+            struck: Vec::new(),
         }
     }
 
@@ -51,6 +53,15 @@ impl Faults {
         while let Some((_, deed)) = self.agenda.pop_first() {
             deed(crew);
         }
+    }
+
+    /// How often each kind struck.
+    pub(crate) fn counts(&self) -> BTreeMap<&'static str, u32> {
+        let mut counts = BTreeMap::new();
+        for (_, name, _) in &self.struck {
+            *counts.entry(*name).or_default() += 1;
+        }
+        counts
     }
 
     fn later(&mut self, delay: Duration, deed: impl FnOnce(&mut Crew) + 'static) {
@@ -90,8 +101,8 @@ impl Faults {
             chosen
         });
         let (name, fault, _) = fault.expect("one of all is drawn");
-        *self.counts.entry(name).or_default() += 1;
         let place = self.rng.usize(..PROCESSES);
+        self.struck.push((now(), name, place));
         fault(self, crew, place);
     }
 
@@ -146,16 +157,13 @@ impl Faults {
         });
     }
 
-    /// The connection stays, but says nothing any more.
+    /// The connection stays, but says nothing any more: whoever has it must find out and make another.
     fn swallow(&mut self, crew: &mut Crew, place: usize) {
         let rule = crew.places[place]
             .line
             .once(is_script, Action::SwallowReply);
         let delay = self.millis(200, 1500);
-        self.later(delay, move |crew| {
-            rule.remove();
-            crew.places[place].line.cut();
-        });
+        self.later(delay, move |_| rule.remove());
     }
 
     fn cut_before_reply(&mut self, crew: &mut Crew, place: usize) {

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use lockyard::{Client, ClientOptions, Lease, Lock, LockGuard, Owner};
+use lockyard::{Client, ClientOptions, Error, Lease, Lock, LockGuard, Owner};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -15,6 +15,9 @@ use tokio::time::{sleep, timeout};
 use super::recorder::{Held, Leave, Recorder};
 use super::{OPERATION_TIMEOUT, WAITER_TIMEOUT, lease};
 use crate::process::Part;
+
+/// How long the last attempts may take: others may hold locks for the whole of a lease, one after another.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What a worker is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,8 +31,16 @@ pub(crate) struct Plan {
     pub(crate) locks: Vec<String>,
     /// An owner that it shares with another process.
     pub(crate) kin: String,
-    /// A lock that only this process takes, and holds until it is lost.
-    pub(crate) seat: Option<String>,
+    pub(crate) seat: Seat,
+}
+
+/// A lock that one more task takes, and holds for long.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Seat {
+    pub(crate) lock: String,
+    pub(crate) lease: Duration,
+    /// For how long at most it is held; without it, until it is lost.
+    pub(crate) longest: Option<Duration>,
 }
 
 /// Works until it is told to stop.
@@ -66,13 +77,28 @@ async fn work(plan: Plan, mut stopped: watch::Receiver<bool>) {
         let rng = Rng::with_seed(plan.seed ^ (u64::from(plan.process) << 32) ^ number);
         tasks.spawn(worker.repeat(rng, stopped.clone()));
     }
-    if let Some(seat) = plan.seat {
-        tasks.spawn(sit(client.clone(), recorder, seat, stopped));
+    let rng = Rng::with_seed(plan.seed ^ u64::from(plan.process));
+    tasks.spawn(sit(
+        client.clone(),
+        recorder,
+        plan.seat,
+        rng,
+        stopped.clone(),
+    ));
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+    let ended = async {
+        while let Some(result) = tasks.join_next().await {
+            result.unwrap();
+        }
+    };
+    if timeout(PATIENCE, ended).await.is_err() {
+        // What has not ended is told by the notes.
+        std::process::exit(2);
     }
-    while let Some(result) = tasks.join_next().await {
-        result.unwrap();
+    // On a busy machine the operation timeout is short; whether anything is left, the server tells.
+    if let Err(error) = client.shutdown().await {
+        assert!(matches!(error, Error::OutcomeUnknown { .. }), "{error:?}");
     }
-    client.shutdown().await.unwrap();
 }
 
 /// Connects, as often as it takes.
@@ -91,23 +117,25 @@ async fn connect(plan: &Plan) -> Client {
     }
 }
 
-/// Holds a lock as long as it can, and takes it again when it is lost.
+/// Holds a lock for long, and takes it again when it is lost or time is up.
 async fn sit(
     client: Client,
     recorder: Arc<Recorder>,
-    seat: String,
+    seat: Seat,
+    mut rng: Rng,
     stopped: watch::Receiver<bool>,
 ) {
-    let lock = client
-        .lock(&seat)
-        .fenced()
-        .with_lease(Lease::Renewed(lease(1.0)));
+    let lock = client.lock(&seat.lock).fenced();
+    let lock = lock.with_lease(Lease::Renewed(seat.lease));
     while !*stopped.borrow() {
-        let attempt = recorder.ask(&seat, None);
+        let attempt = recorder.ask(&seat.lock, None);
         let Some(held) = attempt.answered(lock.acquire().await.map(Some)) else {
             continue;
         };
-        while !held.look() && !*stopped.borrow() {
+        let longest = seat.longest.map(|longest| longest.mul_f64(rng.f64()));
+        let since = Instant::now();
+        let over = || longest.is_some_and(|longest| since.elapsed() > longest);
+        while !held.look() && !over() && !*stopped.borrow() {
             let _ = timeout(Duration::from_millis(5), held.lost()).await;
         }
         held.leave(Leave::Release).await;
