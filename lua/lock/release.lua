@@ -5,13 +5,13 @@
 -- KEYS[4i-2]  queue   zset: hold|kind|weight|lease|grant -> ticket
 -- KEYS[4i-1]  alive   zset: client -> server ms at which it counts as gone
 -- KEYS[4i]    fence   string: the last fencing token
--- ARGV[1]     hold    the hold id of the only entry; "" with many entries or *
+-- ARGV[1]     hold    the hold id of the only entry; "" with many entries, or by force
 -- ARGV[2]     inbox   the prefix of every client's channel
--- ARGV[3...]  for each lock: how many entries, and these: hold|kind|weight|lease|grant, or * for every hold
+-- ARGV[3...]  for each lock: how many entries, and these: hold|kind|weight|lease|grant, or !hold by force
 --
 -- Returns  1 if the only entry held and nobody waits; else {1 if more waiters can be served,
 --          then for each entry 1 released, 0 absent, -1 the lock's keys could not be used}.
--- Late     harmless: creates nothing, and a hold id is never used again (* is sent once).
+-- Late     harmless: creates nothing, and a hold id is never used again.
 -- Cost     O(log n) in the queue for each entry, and up to 100 dead waiters in all.
 local call = redis.call
 local only
@@ -82,15 +82,14 @@ local function grant(lock, queue, alive, fence, own)
   end
 end
 -- end
-local function revoke(lock)
-  for _, hold in ipairs(call("HKEYS", lock)) do
-    local client = string.match(hold, "/(.-)%.")
-    if client then redis.pcall("PUBLISH", inbox .. client, "revoked " .. hold) end
-  end
-  return call("DEL", lock)
+local function revoke(lock, hold)
+  local held, client = call("HDEL", lock, hold), string.match(hold, "/(.-)%.")
+  if held == 1 and client then redis.pcall("PUBLISH", inbox .. client, "revoked " .. hold) end
+  return held
 end
 local function remove(lock, queue, alive, entry)
-  if entry == "*" then return revoke(lock) end
+  local hold = string.match(entry, "^!(.*)")
+  if hold then return revoke(lock, hold) end
   local held = only or call("HDEL", lock, string.match(entry, "^[^|]+"))
   return math.max(held, leave(queue, alive, entry))
 end

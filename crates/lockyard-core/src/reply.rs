@@ -127,6 +127,26 @@ pub(crate) fn released(reply: &Reply, entries: usize) -> Option<(bool, Vec<Answe
     (each.len() == entries).then_some((*more == 1, each))
 }
 
+/// The ids of the holds whose lease is not over, in the answer to an inspection.
+pub(crate) fn holds(reply: &Reply) -> Option<Vec<Bytes>> {
+    let Reply::Array(parts) = reply else {
+        return None;
+    };
+    let [Reply::Number(us), _, Reply::Number(fields), rest @ ..] = &parts[..] else {
+        return None;
+    };
+    let pairs = rest.get(..usize::try_from(*fields).ok()?)?.chunks_exact(2);
+    // A value that is none of ours is no hold; the next script removes it.
+    let hold = |pair: &[Reply]| match pair {
+        [Reply::Text(hold), Reply::Text(value)] => {
+            let deadline = std::str::from_utf8(value).ok()?.split(':').nth(1)?;
+            (deadline.parse::<i64>().ok()? > us / 1000).then(|| hold.clone())
+        }
+        _ => None,
+    };
+    Some(pairs.filter_map(hold).collect())
+}
+
 pub(crate) fn number(number: i64) -> Option<u64> {
     u64::try_from(number).ok()
 }

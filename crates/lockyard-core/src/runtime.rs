@@ -17,7 +17,7 @@ use crate::id::Spec;
 use crate::name;
 use crate::options::ClientOptions;
 use crate::owner::Owner;
-use crate::reply::{self, Answer};
+use crate::reply;
 use crate::script::{Family, Script};
 use crate::watchdog;
 
@@ -119,40 +119,36 @@ impl Runtime {
         }
     }
 
-    /// Releases all holds, whoever has them; whether there was one.
+    /// Releases the holds that there are, whoever has them; whether there were any.
+    ///
+    /// They are named one by one, so that a command that comes twice or late frees no newer hold.
     ///
     /// # Errors
     ///
-    /// Why there is no reply; it is sent once, and then it is unknown whether anything was released.
+    /// Why there is no reply; then it is unknown whether anything was released.
     pub async fn force_release(&self, spec: &Spec) -> Result<bool, Error> {
-        let core = &self.core;
-        if core.with(|state| state.closed) {
-            return Err(Error::Closed);
-        }
-        let args = vec![
-            Arg::from(""),
-            Arg::Text(core.inbox.clone()),
-            Arg::Number(1),
-            Arg::from("*"),
-        ];
-        let call = core.call(
-            Lane::Caller,
-            &spec.family.release,
-            spec.keys.clone(),
-            args,
-            core.valid(),
-        );
-        let (reply, _) = call.await.map_err(|fault| core.error(&spec.name, fault))?;
-        let (_, released) = reply::released(&reply, 1).ok_or_else(|| Error::UnexpectedReply {
+        let unexpected = || Error::UnexpectedReply {
             name: spec.name.clone(),
-        })?;
-        let released = released[0] == Answer::Released;
-        tracing::info!(
-            lock = spec.name,
-            outcome = if released { "released" } else { "absent" },
-            "released by force"
-        );
-        Ok(released)
+        };
+        let keys = spec.keys[..2].to_vec();
+        let seen = self.ask(spec, &spec.family.inspect, keys, vec![Arg::Number(0)]);
+        let holds = reply::holds(&seen.await?).ok_or_else(unexpected)?;
+        if holds.is_empty() {
+            return Ok(false);
+        }
+        let mut args = vec![Arg::from(""), Arg::Text(self.core.inbox.clone())];
+        args.push(Arg::Number(holds.len() as u64));
+        let forced = |hold: &Bytes| Arg::Text([b"!", &hold[..]].concat().into());
+        args.extend(holds.iter().map(forced));
+        loop {
+            let reply = self.ask(spec, &spec.family.release, spec.keys.clone(), args.clone());
+            let (more, _) = reply::released(&reply.await?, holds.len()).ok_or_else(unexpected)?;
+            if !more {
+                break;
+            }
+        }
+        tracing::info!(lock = spec.name, outcome = "released", "released by force");
+        Ok(true)
     }
 
     /// What this client counts for a hold, if it has it: the server learns of nested guards a little later.

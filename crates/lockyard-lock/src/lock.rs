@@ -255,14 +255,19 @@ impl Lock {
     ///
     /// The holders learn it by message at once, at the latest at their next check, a third of their lease later.
     /// Until then they and the next holder may both believe that they hold: this is for operators.
+    /// It names the holds that it finds, so whoever acquires meanwhile is left alone.
     ///
     /// # Redis
     ///
-    /// One round trip, sent once.
+    /// Two round trips; one if nobody holds.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may have been done or not.
     ///
     /// # Errors
     ///
-    /// As [`inspect`](Self::inspect); after [`Error::Unreachable`] it is unknown whether it was done.
+    /// As [`inspect`](Self::inspect); then it is unknown whether it was done, and may be called again.
     pub async fn force_release(&self) -> Result<bool, Error> {
         self.runtime.force_release(self.spec()?.as_ref()).await
     }
