@@ -150,6 +150,14 @@ impl Acquire<'_> {
         }
     }
 
+    /// How long one command may take.
+    fn patience(&self) -> Duration {
+        let core = self.runtime.core();
+        let now = core.now();
+        let until = self.until.max(now.after(GRACE));
+        until.since(now).min(core.valid())
+    }
+
     async fn attempt(&mut self) -> Result<Attempt, Error> {
         if let Some(owner) = &self.owner
             && let Some(attempt) = self.nest(owner).await?
@@ -157,7 +165,7 @@ impl Acquire<'_> {
             return Ok(attempt);
         }
         let core = self.runtime.core();
-        let valid = match core.valid_until(Lane::Caller).await {
+        let valid = match core.valid_until(Lane::Caller, self.patience()).await {
             Ok(valid) => valid,
             Err(fault) => return Ok(Attempt::Failed(fault)),
         };
@@ -167,11 +175,7 @@ impl Acquire<'_> {
             _ => "try",
         };
         let (claim, mut told, args) = self.register(mode, valid)?;
-        let timeout = self
-            .until
-            .max(core.now().after(GRACE))
-            .since(core.now())
-            .min(core.valid());
+        let timeout = self.patience();
         let call = core.call(
             Lane::Caller,
             &self.spec.family.acquire,
@@ -269,7 +273,7 @@ impl Acquire<'_> {
             return Ok(Some(Attempt::Held(hold)));
         }
         // Dropped on the way, or not served, the hold gives up its share like any guard.
-        match hold.renew_now().await {
+        match core.in_time(hold.renew_now(), self.patience()).await {
             Ok(()) if hold.state() != HoldState::Lost => Ok(Some(Attempt::Held(hold))),
             Ok(()) => Ok(Some(Attempt::Again)),
             Err(fault) => Ok(Some(Attempt::Failed(fault))),

@@ -132,7 +132,7 @@ impl Core {
     }
 
     /// The server time until which an acquire sent now is valid.
-    pub(crate) async fn valid_until(&self, lane: Lane) -> Result<u64, Fault> {
+    pub(crate) async fn valid_until(&self, lane: Lane, timeout: Duration) -> Result<u64, Fault> {
         let known = |core: &Self| {
             let now = core.now();
             core.with(|state| {
@@ -146,7 +146,7 @@ impl Core {
         }
         let sent = self.now();
         let us = self
-            .in_time(self.backend.server_time(lane), self.valid())
+            .in_time(self.backend.server_time(lane), timeout)
             .await?;
         self.synced(sent, us);
         Ok(us.saturating_add(self.valid().as_micros() as u64))
@@ -162,7 +162,8 @@ impl Core {
         self.with(|state| state.answered(sync));
     }
 
-    async fn in_time<T>(
+    /// The result of work that ends in time.
+    pub(crate) async fn in_time<T>(
         &self,
         work: impl Future<Output = Result<T, Fault>>,
         timeout: Duration,

@@ -176,7 +176,8 @@ impl Lock {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), and [`Error::Unreachable`] if the server did not answer when the wait ended.
+    /// As [`acquire`](Self::acquire), and [`Error::Unreachable`] if the server could not be asked before the wait ended.
+    /// Once it stands in the queue, silence of the server is `None` as well.
     pub async fn try_acquire_for(&self, wait: Duration) -> Result<Option<LockGuard>, Error> {
         self.enter(self.owner(), Wait::For(wait)).await
     }
