@@ -49,3 +49,6 @@ mod refusals;
 
 // What a user of the server's access control list needs to be allowed.
 mod rights;
+
+// What a client may connect to, and how.
+mod connections;
