@@ -9,9 +9,11 @@
 //! 3. If the outcome is unknown the id is given up, and a new one takes its ticket.
 //! 4. A grant counts as soon as its message is there, be the acquire answered or not.
 
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 use tracing::Instrument;
@@ -179,8 +181,8 @@ impl Acquire<'_> {
         let call = core.call(
             Lane::Caller,
             &self.spec.family.acquire,
-            self.spec.keys.clone(),
-            args,
+            &self.spec.keys,
+            &args,
             timeout,
         );
         let (reply, sent) = tokio::select! {
@@ -288,16 +290,12 @@ impl Acquire<'_> {
     ) -> Result<(Claim, oneshot::Receiver<Outcome>, Vec<Arg>), Error> {
         let core = self.runtime.core();
         let seq = core.number();
-        let hold = match &self.owner {
-            Some(owner) => format!("{}/{}.{seq}", owner.text(), core.client),
-            None => format!("{0}:{seq}/{0}.{seq}", core.client),
-        };
         let lease = self.terms.lease.duration();
         let grant = lease.min(core.options.waiter_timeout).as_millis() as u64;
         let ms = lease.as_millis() as u64;
-        let entry = bytes::Bytes::from(format!("{hold}|{}|1|{ms}|{grant}", self.terms.kind));
+        let (entry, hold) = self.entry(seq, ms, grant);
         let args = vec![
-            Arg::Text(entry.slice(..hold.len())),
+            Arg::Text(hold),
             Arg::Number(ms),
             Arg::Number(valid),
             Arg::from(mode),
@@ -333,6 +331,22 @@ impl Acquire<'_> {
             told,
             args,
         ))
+    }
+
+    /// `hold|kind|weight|lease|grant`, and the hold id at its beginning.
+    fn entry(&self, seq: u64, lease: u64, grant: u64) -> (Bytes, Bytes) {
+        let client = &self.runtime.core().client;
+        let mut entry = String::with_capacity(160);
+        let written = match &self.owner {
+            Some(owner) => write!(entry, "{}/{client}.{seq}", owner.text()),
+            None => write!(entry, "{client}:{seq}/{client}.{seq}"),
+        };
+        let hold = entry.len();
+        let written =
+            written.and_then(|()| write!(entry, "|{}|1|{lease}|{grant}", self.terms.kind));
+        debug_assert!(written.is_ok(), "writing to a string never fails");
+        let entry = Bytes::from(entry);
+        (entry.clone(), entry.slice(..hold))
     }
 
     fn told(&self, claim: Claim, outcome: Option<Outcome>) -> Result<Attempt, Error> {

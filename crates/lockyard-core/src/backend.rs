@@ -51,14 +51,14 @@ pub enum Lane {
 }
 
 /// One script with its keys and arguments.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// What runs.
     pub script: &'a Script,
     /// `KEYS`.
-    pub keys: Vec<Bytes>,
+    pub keys: &'a [Bytes],
     /// `ARGV`.
-    pub args: Vec<Arg>,
+    pub args: &'a [Arg],
 }
 
 /// An element of `ARGV`.

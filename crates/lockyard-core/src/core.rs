@@ -113,8 +113,8 @@ impl Core {
         &self,
         lane: Lane,
         script: &Script,
-        keys: Vec<Bytes>,
-        args: Vec<Arg>,
+        keys: &[Bytes],
+        args: &[Arg],
         timeout: Duration,
     ) -> Result<(Reply, Moment), Fault> {
         let sent = self.now();

@@ -15,7 +15,8 @@ use fred::clients::Client;
 use fred::error::Error as FredError;
 use fred::interfaces::{ClientLike, LuaInterface};
 use fred::types::config::{
-    Config, ConnectionConfig, PerformanceConfig, ReconnectPolicy, ServerConfig, UnresponsiveConfig,
+    Config, ConnectionConfig, PerformanceConfig, ReconnectPolicy, ServerConfig, TcpConfig,
+    UnresponsiveConfig,
 };
 use fred::types::{Builder, ClusterHash, ConnectHandle, CustomCommand, Key, Value};
 use parking_lot::Mutex;
@@ -82,6 +83,11 @@ fn client(config: &Config, timeout: Duration) -> Result<Client, FredError> {
         connection_timeout: timeout,
         internal_command_timeout: timeout,
         max_command_attempts: 1,
+        // A command does not wait for the answer to the one before.
+        tcp: TcpConfig {
+            nodelay: Some(true),
+            ..TcpConfig::default()
+        },
         // A peer that vanished without a word is noticed while a reply is owed.
         unresponsive: UnresponsiveConfig {
             max_timeout: Some(timeout),
@@ -136,21 +142,13 @@ impl Backend for FredBackend {
     fn run<'a>(&'a self, lane: Lane, call: Call<'a>) -> BoxFuture<'a, Result<Reply, Fault>> {
         Box::pin(async move {
             let client = self.client(lane);
-            let keys: Vec<Key> = call.keys.into_iter().map(Key::from).collect();
-            let args: Vec<Value> = call.args.into_iter().map(value).collect();
-            // Clones of both cost some reference counts, and let NOSCRIPT be answered at once.
-            match client
-                .evalsha::<Value, _, _, _>(call.script.sha(), keys.clone(), args.clone())
-                .await
-            {
+            let sha = call.script.sha().clone();
+            match client.evalsha(sha, keys(call), args(call)).await {
                 Ok(value) => Ok(reply(value)),
                 Err(error) if error.details().starts_with("NOSCRIPT") => {
                     let text = call.script.text();
-                    client
-                        .eval::<Value, _, _, _>(text, keys, args)
-                        .await
-                        .map(reply)
-                        .map_err(fault)
+                    let value = client.eval(text, keys(call), args(call)).await;
+                    value.map(reply).map_err(fault)
                 }
                 Err(error) => Err(fault(error)),
             }
@@ -215,13 +213,16 @@ const CLOCK: ClockId = ClockId::Boottime;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const CLOCK: ClockId = ClockId::Monotonic;
 
-fn value(arg: Arg) -> Value {
-    match arg {
-        Arg::Text(text) => Value::Bytes(text),
-        Arg::Number(number) => {
-            i64::try_from(number).map_or_else(|_| number.to_string().into(), Value::Integer)
-        }
-    }
+fn keys(call: Call<'_>) -> Vec<Key> {
+    call.keys.iter().cloned().map(Key::from).collect()
+}
+
+fn args(call: Call<'_>) -> Vec<Value> {
+    let value = |arg: &Arg| match arg {
+        Arg::Text(text) => Value::Bytes(text.clone()),
+        Arg::Number(number) => number.to_string().into(),
+    };
+    call.args.iter().map(value).collect()
 }
 
 fn reply(value: Value) -> Reply {

@@ -212,8 +212,8 @@ impl Hold {
             let call = core.call(
                 Lane::Caller,
                 &self.spec.family.release,
-                self.spec.keys.clone(),
-                args,
+                &self.spec.keys,
+                &args,
                 timeout,
             );
             let fault = match call.await {

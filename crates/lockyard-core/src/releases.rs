@@ -129,8 +129,8 @@ async fn exchange(core: &Core, batch: &[Release]) -> Result<(bool, Vec<Answer>),
         .call(
             first.lane,
             &first.spec.family.release,
-            keys,
-            args,
+            &keys,
+            &args,
             core.valid(),
         )
         .await?;

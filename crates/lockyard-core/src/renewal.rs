@@ -119,7 +119,7 @@ async fn exchange(core: &Core, lane: Lane, batch: &[Renewal]) -> Result<(), Faul
     let Some(family) = batch.first().map(|renewal| renewal.spec.family) else {
         return Ok(());
     };
-    let keys = batch
+    let keys: Vec<Bytes> = batch
         .iter()
         .flat_map(|renewal| renewal.spec.keys.iter().cloned())
         .collect();
@@ -144,7 +144,9 @@ async fn exchange(core: &Core, lane: Lane, batch: &[Renewal]) -> Result<(), Faul
     let timeout = core
         .valid()
         .min((shortest / 3).max(Duration::from_millis(20)));
-    let (reply, sent) = core.call(lane, &family.renew, keys, args, timeout).await?;
+    let (reply, sent) = core
+        .call(lane, &family.renew, &keys, &args, timeout)
+        .await?;
     let Some((us, more, results)) = reply::renewed(reply, batch.len()) else {
         return Err(Fault::Refused(ServerError::new(
             "unexpected reply to a renewal",

@@ -94,8 +94,8 @@ impl Runtime {
         &self,
         spec: &Spec,
         script: &Script,
-        keys: Vec<Bytes>,
-        args: Vec<Arg>,
+        keys: &[Bytes],
+        args: &[Arg],
     ) -> Result<Reply, Error> {
         let core = &self.core;
         if core.with(|state| state.closed) {
@@ -106,10 +106,7 @@ impl Runtime {
         loop {
             // The last try has time for its answer, or "unreachable" would hide what the server said before.
             let timeout = until.since(core.now()).max(GRACE);
-            match core
-                .call(Lane::Caller, script, keys.clone(), args.clone(), timeout)
-                .await
-            {
+            match core.call(Lane::Caller, script, keys, args, timeout).await {
                 Ok((reply, _)) => return Ok(reply),
                 Err(fault) if fault.passes() && core.now() < until => {
                     backoff.sleep(core, until).await
@@ -130,8 +127,12 @@ impl Runtime {
         let unexpected = || Error::UnexpectedReply {
             name: spec.name.clone(),
         };
-        let keys = spec.keys[..2].to_vec();
-        let seen = self.ask(spec, &spec.family.inspect, keys, vec![Arg::Number(0)]);
+        let seen = self.ask(
+            spec,
+            &spec.family.inspect,
+            &spec.keys[..2],
+            &[Arg::Number(0)],
+        );
         let holds = reply::holds(&seen.await?).ok_or_else(unexpected)?;
         if holds.is_empty() {
             return Ok(false);
@@ -141,7 +142,7 @@ impl Runtime {
         let forced = |hold: &Bytes| Arg::Text([b"!", &hold[..]].concat().into());
         args.extend(holds.iter().map(forced));
         loop {
-            let reply = self.ask(spec, &spec.family.release, spec.keys.clone(), args.clone());
+            let reply = self.ask(spec, &spec.family.release, &spec.keys, &args);
             let (more, _) = reply::released(&reply.await?, holds.len()).ok_or_else(unexpected)?;
             if !more {
                 break;

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use fred::bytes_utils::Str;
+
 /// A Lua script, called by its SHA-1.
 pub struct Script {
     text: &'static str,
-    sha: String,
+    sha: Str,
 }
 
 impl Script {
@@ -14,7 +16,7 @@ impl Script {
     pub fn new(text: &'static str) -> Self {
         Self {
             text,
-            sha: fred::util::sha1_hash(text),
+            sha: fred::util::sha1_hash(text).into(),
         }
     }
 
@@ -26,7 +28,7 @@ impl Script {
 
     /// The name under which the server caches it.
     #[must_use]
-    pub fn sha(&self) -> &str {
+    pub fn sha(&self) -> &Str {
         &self.sha
     }
 }

@@ -285,10 +285,10 @@ impl Lock {
 
     async fn look(&self, listed: u64) -> Result<LockInfo, Error> {
         let spec = self.spec()?;
-        let keys = spec.keys[..2].to_vec();
+        let limit = [Arg::Number(listed)];
         let reply = self
             .runtime
-            .ask(spec, &FAMILY.inspect, keys, vec![Arg::Number(listed)])
+            .ask(spec, &FAMILY.inspect, &spec.keys[..2], &limit)
             .await?;
         LockInfo::parse(reply, |hold| self.runtime.local_count(hold)).ok_or_else(|| {
             Error::UnexpectedReply {
