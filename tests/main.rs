@@ -52,3 +52,9 @@ mod rights;
 
 // What a client may connect to, and how.
 mod connections;
+
+// The scripts without the library: random orders against a model, copies, damage, dead waiters.
+mod scripts;
+
+// What stands on the server, literally.
+mod layout;

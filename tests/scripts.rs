@@ -1,0 +1,20 @@
+//! The scripts of `Lock`, called directly: what they do to the server, whatever a client makes of it.
+
+// A lock without a client, and an inbox.
+pub(crate) mod bare;
+
+// Random orders of calls, compared after each with a model.
+mod model;
+mod random;
+
+// Commands that come twice, late, or for something that is not there.
+mod copies;
+
+// Waiters whose clients are gone.
+mod dead;
+
+// Keys that somebody else has damaged, and fencing tokens of any size.
+mod damage;
+
+// Servers that refuse: memory, rights, types.
+mod refusals;
