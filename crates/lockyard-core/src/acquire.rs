@@ -60,6 +60,9 @@ pub async fn acquire(
 ) -> Result<Option<Hold>, Error> {
     terms.lease = terms.lease.checked()?;
     let core = runtime.core();
+    if let Some(owner) = &owner {
+        owner.used_by(core.uuid);
+    }
     let now = core.now();
     let (wait, until) = match wait {
         Wait::Try | Wait::Reenter | Wait::For(Duration::ZERO) => (wait, now.after(core.valid())),

@@ -70,6 +70,13 @@ impl Owner {
         self.travelled.load(Relaxed)
     }
 
+    /// Notes which client uses it: in another than its own it has travelled, even if it never was text.
+    pub(crate) fn used_by(&self, client: Uuid) {
+        if self.uuid != client {
+            self.travelled.store(true, Relaxed);
+        }
+    }
+
     /// Reads an owner that stands on the server, without making it a traveller.
     #[doc(hidden)]
     #[must_use]

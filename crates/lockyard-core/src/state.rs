@@ -131,18 +131,17 @@ impl State {
         first.into_iter().flatten().min()
     }
 
-    /// Takes what is due by now, and with a due renewal those that would be so within half their period: what is
-    /// renewed together stays together.
-    pub(crate) fn take_due(&mut self, now: Moment) -> Vec<u64> {
+    /// Takes what is due by now, and with it what would be so a little later: what is renewed together stays together.
+    pub(crate) fn take_due(&mut self, now: Moment, look: Duration) -> Vec<u64> {
         let mut taken: Vec<u64> = self.agenda.due_by(now).collect();
-        if let Some(longest) = taken.iter().filter_map(|seq| self.period(*seq)).max() {
+        let early = |seq: &u64| self.early(*seq, look);
+        if let Some(longest) = taken.iter().filter_map(early).max() {
             let soon = |(due, seq): &(Moment, u64)| {
-                self.period(*seq)
-                    .is_some_and(|period| due.since(now) <= period / 2)
+                early(seq).is_some_and(|early| due.since(now) <= early)
             };
             taken.extend(
                 self.agenda
-                    .between(now, now.after(longest / 2))
+                    .between(now, now.after(longest))
                     .filter(soon)
                     .map(|(_, seq)| seq),
             );
@@ -153,14 +152,19 @@ impl State {
         taken
     }
 
-    /// How often a hold is renewed; `None` for whatever is not a hold at rest.
-    fn period(&self, seq: u64) -> Option<Duration> {
-        match self.ids.get(&seq) {
-            Some(Id {
+    /// How much too early an id may be renewed to go along with others: half its period, or for a look as much as
+    /// looks differ by chance. `None` if it is not at rest.
+    fn early(&self, seq: u64, look: Duration) -> Option<Duration> {
+        match self.ids.get(&seq)? {
+            Id { flying: true, .. } => None,
+            Id {
                 phase: Phase::Held(held),
-                flying: false,
                 ..
-            }) => Some(held.period()),
+            } => Some(held.period() / 2),
+            Id {
+                phase: Phase::Queued(..),
+                ..
+            } => Some(look / 10),
             _ => None,
         }
     }

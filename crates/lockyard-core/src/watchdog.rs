@@ -44,7 +44,7 @@ pub(crate) async fn run(core: Arc<Core>, mut events: UnboundedReceiver<Event>) {
             if closing {
                 state.late.forget_answered();
             }
-            let work = collect(state, now);
+            let work = collect(state, now, core.options.waiter_timeout / 3);
             let idle = state.is_empty() && state.late.is_empty();
             (work, idle, state.alarms.take(now))
         });
@@ -79,12 +79,12 @@ pub(crate) async fn run(core: Arc<Core>, mut events: UnboundedReceiver<Event>) {
     core.finished.notify_waiters();
 }
 
-fn collect(state: &mut State, now: Moment) -> Work {
+fn collect(state: &mut State, now: Moment, look: Duration) -> Work {
     let mut work = Work {
         releases: releases::take_late(state, now),
         ..Work::default()
     };
-    for seq in state.take_due(now) {
+    for seq in state.take_due(now, look) {
         let Some(id) = state.get(seq) else { continue };
         if let Phase::Held(held) = &id.phase
             && held.cell.state(now) == HoldState::Lost
