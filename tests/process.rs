@@ -36,7 +36,11 @@ impl Other {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
         command.env(ARGUMENTS, arguments.join("\n"));
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
         let (sender, lines) = channel();
         thread::spawn(move || {
@@ -47,12 +51,18 @@ impl Other {
                 }
             }
         });
-        Self { child, input, lines }
+        Self {
+            child,
+            input,
+            lines,
+        }
     }
 
     /// Waits until it says something, and returns that.
     pub(crate) fn next(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("the other process says something in time")
+        self.lines
+            .recv_timeout(PATIENCE)
+            .expect("the other process says something in time")
     }
 
     /// Waits until it says just this.
@@ -62,7 +72,10 @@ impl Other {
 
     /// Tells it something.
     pub(crate) fn tell(&mut self, what: &str) {
-        let input = self.input.as_mut().expect("its input is open until it is killed");
+        let input = self
+            .input
+            .as_mut()
+            .expect("its input is open until it is killed");
         writeln!(input, "{what}").unwrap();
     }
 
@@ -90,7 +103,10 @@ impl Other {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(start.elapsed() < 2 * PATIENCE, "the other process did not end");
+            assert!(
+                start.elapsed() < 2 * PATIENCE,
+                "the other process did not end"
+            );
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -123,7 +139,10 @@ impl Part {
             }
             exit(0);
         });
-        Some(Self { arguments: arguments.split('\n').map(str::to_owned).collect(), lines })
+        Some(Self {
+            arguments: arguments.split('\n').map(str::to_owned).collect(),
+            lines,
+        })
     }
 
     /// Says something to the test.
@@ -148,6 +167,9 @@ pub(crate) fn alone(test: &str) -> bool {
     }
     let mut other = Other::start(test, &[]);
     let status = other.wait();
-    assert!(status.success(), "in a process of its own it ended with {status}");
+    assert!(
+        status.success(),
+        "in a process of its own it ended with {status}"
+    );
     false
 }

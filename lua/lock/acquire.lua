@@ -9,11 +9,10 @@
 -- ARGV[2]  lease   ms
 -- ARGV[3]  valid   server µs after which this command is refused
 -- ARGV[4]  mode    try, wait, or reenter
--- ARGV[5]  kind    - plain, f fenced
--- ARGV[6]  inbox   the prefix of every client's channel
--- ARGV[7]  grant   ms, the lease of a hold that somebody else's script writes (wait)
--- ARGV[8]  waiter  ms, after which a silent client counts as gone (wait)
--- ARGV[9]  ticket  to queue with again, or 0 for a new one (wait)
+-- ARGV[5]  terms   kind|grant|waiter|ticket|inbox, in one as the fast path needs only the first letter:
+--                  kind - plain, f fenced; grant ms, the lease of a hold that somebody else's script writes;
+--                  waiter ms, after which a silent client counts as gone; ticket to queue with again, 0 for
+--                  a new one; inbox, the prefix of every client's channel
 --
 -- Returns  the server's µs if held and unfenced; else {1 held, µs, :token},
 --          {2 queued, µs, ticket, ms until a look is worth while}, {3 busy, µs}, {4 stale, µs},
@@ -25,14 +24,14 @@ local call = redis.call
 local time = call("TIME")
 local us = time[1] * 1000000 + time[2]
 if us > tonumber(ARGV[3]) then return {4, us} end
-if ARGV[5] == "-" and ARGV[4] ~= "reenter" and call("EXISTS", KEYS[1], KEYS[2]) == 0 then
+if string.byte(ARGV[5]) == 45 and ARGV[4] ~= "reenter" and call("EXISTS", KEYS[1], KEYS[2]) == 0 then
   local since = (us - us % 1000) / 1000
   call("HSET", KEYS[1], ARGV[1], string.format("1:%d:%d", since + ARGV[2], since))
   call("PEXPIRE", KEYS[1], ARGV[2])
   return us
 end
 
-local inbox = ARGV[6]
+local inbox = string.match(ARGV[5], "^.-|.-|.-|.-|(.*)$")
 -- shared: clock
 local ms = (us - us % 1000) / 1000
 local more, budget = 0, 100
@@ -109,7 +108,8 @@ local function grant(lock, queue, alive, fence, own)
 end
 -- end
 local lock, queue, alive, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local hold, lease, mode, kind = ARGV[1], ARGV[2], ARGV[4], ARGV[5]
+local hold, lease, mode = ARGV[1], ARGV[2], ARGV[4]
+local kind, first, waiter, ticket = string.match(ARGV[5], "^(.-)|(.-)|(.-)|(.-)|")
 local function held(token) if token == "" then return us end return {1, us, token} end
 
 prune(lock)
@@ -129,8 +129,8 @@ if call("EXISTS", lock, queue) == 0 then
 end
 if mode == "try" then return {3, us} end
 
-local waiter, ticket = tonumber(ARGV[8]), tonumber(ARGV[9])
-local entry = table.concat({hold, kind, "1", lease, ARGV[7]}, "|")
+waiter, ticket = tonumber(waiter), tonumber(ticket)
+local entry = table.concat({hold, kind, "1", lease, first}, "|")
 if ticket == 0 then ticket = math.max(us, (tonumber(call("ZRANGE", queue, -1, -1, "WITHSCORES")[2]) or 0) + 1) end
 call("ZADD", queue, "NX", text(ticket), entry)
 grow(queue, waiter)

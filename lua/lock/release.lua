@@ -7,7 +7,8 @@
 -- KEYS[4i]    fence   string: the last fencing token
 -- ARGV[1]     hold    the hold id of the only entry; "" with many entries, or by force
 -- ARGV[2]     inbox   the prefix of every client's channel
--- ARGV[3...]  for each lock: how many entries, and these: hold|kind|weight|lease|grant, or !hold by force
+-- ARGV[3...]  the only entry; or for each lock how many entries, and these:
+--             hold|kind|weight|lease|grant, or !hold by force
 --
 -- Returns  1 if the only entry held and nobody waits; else {1 if more waiters can be served,
 --          then for each entry 1 released, 0 absent, -1 the lock's keys could not be used}.
@@ -106,7 +107,8 @@ end
 
 local reply, at = {0}, 3
 for k = 1, #KEYS, 4 do
-  local from, to = at + 1, at + tonumber(ARGV[at])
+  local from = only and at or at + 1
+  local to = only and at or at + tonumber(ARGV[at])
   local ok, statuses = pcall(release, k, from, to)
   -- pcall gives the error's text and not a table, from Redis 7 on.
   if not ok and #KEYS == 4 then return {err = type(statuses) == "table" and statuses.err or statuses} end

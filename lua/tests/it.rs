@@ -57,17 +57,8 @@ impl Lock {
     }
 
     fn acquire(&self, hold: &str, mode: &str, kind: &str) -> Vec<Value> {
-        let args = [
-            hold,
-            "60000",
-            LATE,
-            mode,
-            kind,
-            &self.inbox,
-            "10000",
-            "10000",
-            "0",
-        ];
+        let terms = [kind, "10000", "10000", "0", &self.inbox].join("|");
+        let args = [hold, "60000", LATE, mode, &terms];
         self.run(ACQUIRE, &self.keys, &args)
     }
 
@@ -78,7 +69,10 @@ impl Lock {
     }
 
     fn release(&self, hold: &str, entry: &str) -> Vec<Value> {
-        let args = [hold, &self.inbox, "1", entry];
+        let args = match hold {
+            "" => vec!["", &self.inbox, "1", entry],
+            hold => vec![hold, &self.inbox, entry],
+        };
         self.run(RELEASE, &self.keys, &args)
     }
 }

@@ -140,18 +140,8 @@ impl Bare {
     ) -> RedisResult<Acquired> {
         let numbers = [LEASE, valid, GRANT, WAITER, ticket].map(|number| number.to_string());
         let [lease, valid, grant, waiter, ticket] = &numbers;
-        let hold = id.hold();
-        let args = [
-            &hold,
-            lease,
-            valid,
-            mode,
-            id.kind(),
-            &self.inbox,
-            grant,
-            waiter,
-            ticket,
-        ];
+        let terms = [id.kind(), grant, waiter, ticket, &self.inbox].join("|");
+        let args = [&id.hold(), lease, valid, mode, &terms];
         let reply = self.run(ACQUIRE, &[self], &args)?;
         Ok(match array(reply.clone()).as_deref() {
             None if micros(&reply) => Acquired::Held(String::new()),
@@ -232,7 +222,9 @@ impl Bare {
         let locks: Vec<&Self> = entries.iter().map(|(lock, _)| *lock).collect();
         let mut args = vec![hold.to_owned(), self.inbox.clone()];
         for (_, entries) in entries {
-            args.push(entries.len().to_string());
+            if hold.is_empty() {
+                args.push(entries.len().to_string());
+            }
             args.extend(entries.iter().map(|entry| (*entry).to_owned()));
         }
         let args: Vec<&str> = args.iter().map(String::as_str).collect();

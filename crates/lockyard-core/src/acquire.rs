@@ -26,7 +26,7 @@ use crate::hold::Hold;
 use crate::id::{Id, Outcome, Phase, Spec, Terms};
 use crate::lease::margin;
 use crate::owner::Owner;
-use crate::reply::Acquired;
+use crate::reply::{Acquired, text_of};
 use crate::runtime::Runtime;
 use crate::state::Nest;
 
@@ -297,16 +297,19 @@ impl Acquire<'_> {
         let grant = lease.min(core.options.waiter_timeout).as_millis() as u64;
         let ms = lease.as_millis() as u64;
         let (entry, hold) = self.entry(seq, ms, grant);
+        let terms = format!(
+            "{}|{grant}|{}|{}|{}",
+            self.terms.kind,
+            core.options.waiter_timeout.as_millis(),
+            self.ticket,
+            text_of(&core.inbox),
+        );
         let args = vec![
             Arg::Text(hold),
             Arg::Number(ms),
             Arg::Number(valid),
             Arg::from(mode),
-            Arg::from(if self.terms.kind == 'f' { "f" } else { "-" }),
-            Arg::Text(core.inbox.clone()),
-            Arg::Number(grant),
-            Arg::Number(core.options.waiter_timeout.as_millis() as u64),
-            Arg::Number(self.ticket),
+            Arg::Text(terms.into()),
         ];
         let (tell, told) = oneshot::channel();
         let id = Id {

@@ -46,7 +46,7 @@ impl Core {
         Self {
             uuid,
             client: uuid.to_string(),
-            inbox: Bytes::from(inbox_prefix(&options.prefix)),
+            inbox: inbox_prefix(&options.prefix).into(),
             prefix: options.prefix.clone(),
             state: Mutex::new(State::new(options.operation_timeout)),
             backend,

@@ -292,7 +292,6 @@ pub(crate) fn release_args(core: &Core, entry: &Bytes) -> Vec<Arg> {
     vec![
         Arg::Text(entry.slice(..end)),
         Arg::Text(core.inbox.clone()),
-        Arg::Number(1),
         Arg::Text(entry.clone()),
     ]
 }
