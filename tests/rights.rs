@@ -15,14 +15,12 @@ const CONNECTION: &str =
 /// What runs and is told.
 const SCRIPTS: &str = "+eval +evalsha +publish";
 /// What scripts do with data.
-const DATA: [&str; 19] = [
-    "del",
+const DATA: [&str; 17] = [
     "exists",
     "get",
     "hdel",
     "hget",
     "hgetall",
-    "hkeys",
     "hset",
     "hsetnx",
     "incr",

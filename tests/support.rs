@@ -135,7 +135,7 @@ impl Script {
         move |words| {
             // Each script gets the prefix of all inboxes, but each in another place.
             let place = match self {
-                Self::Acquire => 5,
+                Self::Acquire => 4,
                 Self::Renew => 0,
                 Self::Release => 1,
             };

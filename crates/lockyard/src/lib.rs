@@ -108,8 +108,8 @@
 //! An ACL user needs the keys and channels under the prefix (`~lockyard:* &lockyard:*`) and
 //! `+eval +evalsha +subscribe +unsubscribe +publish +ping +hello +time +select +client|setname +client|id`, and what
 //! the scripts use:
-//! `+exists +hset +hsetnx +hget +hgetall +hkeys +hdel +del +get +set +incr +pexpire +pttl +zadd +zrange +zrem +zscore
-//! +zcard +zremrangebyscore`.
+//! `+exists +get +hdel +hget +hgetall +hset +hsetnx +incr +pexpire +pttl +set +zadd +zcard +zrange +zrem
+//! +zremrangebyscore +zscore`.
 //! Without the right to subscribe waiters spin, and without the right to publish they find their turn by looking.
 //!
 //! # Features
