@@ -146,6 +146,10 @@ impl Part {
     }
 
     /// Says something to the test.
+    #[expect(
+        clippy::unused_self,
+        reason = "only the other process has something to say"
+    )]
     pub(crate) fn say(&self, what: &str) {
         let mut output = stdout().lock();
         writeln!(output, "{MARK}{what}").unwrap();
