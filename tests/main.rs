@@ -5,6 +5,12 @@
 // What a lock does for its users, undisturbed.
 mod lock;
 
+// Nothing stays behind: no key, place or count, whatever ends in the middle.
+mod leaks;
+
+// A command that comes twice, or late, or whose reply is lost, does no harm.
+mod late;
+
 // Six processes and everything that fails around them.
 mod chaos;
 

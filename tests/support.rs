@@ -1,5 +1,8 @@
 //! What the tests of several subjects share.
 
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::Duration;
 
 use lockyard::{Client, ClientOptions, Error, Lock, LockGuard, Owner};
@@ -41,6 +44,18 @@ pub(crate) async fn connect(
     Client::with_options(change(ClientOptions::from_url(url)?)).await
 }
 
+/// Connects however often it takes: a busy machine may exceed a short operation timeout.
+pub(crate) async fn connect_in_the_end(options: ClientOptions) -> Client {
+    let mut tries = 0..20;
+    loop {
+        match Client::with_options(options.clone()).await {
+            Err(error) if tries.next().is_none() => panic!("{error:?}"),
+            Err(_) => {}
+            Ok(client) => return client,
+        }
+    }
+}
+
 /// The name of an error's variant, for tables of cases.
 pub(crate) fn variant(error: &Error) -> String {
     let text = format!("{error:?}");
@@ -69,6 +84,36 @@ pub(crate) fn soon<F: Future>(future: F) -> impl Future<Output = F::Output> {
     async move {
         let output = tokio::time::timeout(SOON, future).await;
         output.unwrap_or_else(|_| panic!("{place}: not within {SOON:?}"))
+    }
+}
+
+/// Polls a future so many times at most, each time when it is woken, and drops it; its output if it came so far.
+pub(crate) async fn drop_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut left = polls;
+    poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Does something else while a future is polled whenever it is woken, and which is not to end meanwhile.
+pub(crate) async fn while_waiting<F: Future, T>(
+    mut future: Pin<&mut F>,
+    other: impl Future<Output = T>,
+) -> T {
+    tokio::select! {
+        biased;
+        _ = future.as_mut() => panic!("the future did not wait"),
+        output = other => output,
     }
 }
 
@@ -119,6 +164,14 @@ pub(crate) fn assert_quick_scripts(server: &Server) {
         excess <= waited,
         "scripts took {slow:?}, but the server waited only {waited:?}"
     );
+}
+
+/// Has a server know the scripts, so that each call is one command from the first on.
+pub(crate) fn cache_scripts(server: &Server) {
+    use lockyard_lua::lock::{ACQUIRE, INSPECT, RELEASE, RENEW};
+    for script in [ACQUIRE, RENEW, RELEASE, INSPECT] {
+        server.command(&["SCRIPT", "LOAD", script]).unwrap();
+    }
 }
 
 /// Which of the scripts a command runs, for the rules of a proxy.

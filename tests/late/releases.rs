@@ -1,0 +1,184 @@
+use lockyard::{Error, HoldState, Lease, Lock, LockGuard};
+use lockyard_testkit::{Action, eventually_async};
+
+use super::Line;
+use crate::support::{SOON, Script, drop_after, ms, soon};
+
+/// A way for a guard to end.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Released,
+    Dropped,
+    ReleaseDropped,
+}
+
+impl End {
+    const ALL: [Self; 3] = [Self::Released, Self::Dropped, Self::ReleaseDropped];
+
+    async fn of(self, guard: LockGuard) {
+        match self {
+            Self::Released => guard.release().await.unwrap(),
+            Self::Dropped => drop(guard),
+            Self::ReleaseDropped => drop(drop_after(1, guard.release()).await),
+        }
+    }
+}
+
+/// An outer and an inner guard of one owner.
+async fn nested(lock: &Lock) -> (LockGuard, LockGuard) {
+    let outer = soon(lock.acquire()).await.unwrap();
+    let inner = soon(lock.acquire()).await.unwrap();
+    (outer, inner)
+}
+
+// Red if any guard's release in `State::part` is taken for the last.
+#[tokio::test]
+async fn whatever_ends_one_guard_leaves_the_other() {
+    let line = Line::patient().await;
+    let owner = line.client.owner();
+    let lock = line.client.lock("x").with_owner(&owner);
+    for end in End::ALL {
+        for ends_inner in [true, false] {
+            let (outer, inner) = nested(&lock).await;
+            let (first, last) = if ends_inner {
+                (inner, outer)
+            } else {
+                (outer, inner)
+            };
+            end.of(first).await;
+            assert_eq!(lock.hold_count(&owner).await.unwrap(), 1, "{end:?}");
+            let other = line.other.lock("x");
+            let told = async || other.hold_count(&owner).await.unwrap() == 1;
+            eventually_async(SOON, told).await;
+            assert!(other.try_acquire().await.unwrap().is_none(), "{end:?}");
+            assert_eq!(last.state(), HoldState::Held);
+            end.of(last).await;
+            line.nothing_is_left().await;
+        }
+    }
+}
+
+// Red if a nested acquire shares the hold id of another client.
+#[tokio::test]
+async fn whatever_ends_a_guard_leaves_that_of_another_client() {
+    let line = Line::patient().await;
+    let owner = line.client.owner();
+    for end in End::ALL {
+        for ends_inner in [true, false] {
+            let outer = soon(line.client.lock("x").with_owner(&owner).acquire()).await;
+            let inner = soon(line.other.lock("x").with_owner(&owner).acquire()).await;
+            let (outer, inner) = (outer.unwrap(), inner.unwrap());
+            let (first, last) = if ends_inner {
+                (inner, outer)
+            } else {
+                (outer, inner)
+            };
+            end.of(first).await;
+            eventually_async(SOON, async || line.holds("x").len() == 1).await;
+            assert!(line.other.lock("x").try_acquire().await.unwrap().is_none());
+            assert_eq!(last.state(), HoldState::Held);
+            end.of(last).await;
+            line.nothing_is_left().await;
+        }
+    }
+}
+
+/// Sees that the release of a lost guard says so, and leaves the hold of who came after it.
+async fn ends_for_nothing(line: &Line, lost: LockGuard, end: End, newer: &LockGuard) {
+    let holds = line.holds("x");
+    match end {
+        End::Released => {
+            let released = lost.release().await;
+            assert!(matches!(released, Err(Error::LeaseLost { .. })));
+        }
+        end => end.of(lost).await,
+    }
+    // A release by the watchdog goes the same way before this, and so has arrived as well.
+    drop(soon(line.client.lock("barrier").acquire()).await.unwrap());
+    eventually_async(SOON, async || line.keys() == ["lockyard:lock:{x}"]).await;
+    assert_eq!(line.holds("x"), holds);
+    assert_eq!(newer.state(), HoldState::Held);
+}
+
+// Red if release.lua deletes the lock, not the hold that is named.
+#[tokio::test]
+async fn a_guard_that_outlived_its_lease_does_not_release_who_came_after() {
+    let line = Line::patient().await;
+    for end in End::ALL {
+        let lock = line.client.lock("x").with_lease(Lease::Fixed(ms(300)));
+        let late = soon(lock.acquire()).await.unwrap();
+        let newer = soon(line.other.lock("x").acquire()).await.unwrap();
+        assert!(late.is_lost());
+        ends_for_nothing(&line, late, end, &newer).await;
+        newer.release().await.unwrap();
+        line.nothing_is_left().await;
+    }
+}
+
+// Red if release.lua deletes the lock, not the hold that is named.
+#[tokio::test]
+async fn a_guard_released_by_force_does_not_release_who_came_after() {
+    let line = Line::patient().await;
+    for end in End::ALL {
+        let late = soon(line.client.lock("x").acquire()).await.unwrap();
+        assert!(line.other.lock("x").force_release().await.unwrap());
+        let newer = soon(line.other.lock("x").acquire()).await.unwrap();
+        soon(late.lost()).await;
+        ends_for_nothing(&line, late, end, &newer).await;
+        newer.release().await.unwrap();
+        line.nothing_is_left().await;
+    }
+}
+
+// Red if release.lua deletes the lock, not the hold that is named.
+#[tokio::test]
+async fn a_guard_that_does_not_know_of_its_loss_does_not_release_who_came_after() {
+    let line = Line::patient().await;
+    for end in End::ALL {
+        let late = soon(line.client.lock("x").acquire()).await.unwrap();
+        line.server.command(&["DEL", "lockyard:lock:{x}"]).unwrap();
+        let newer = soon(line.other.lock("x").acquire()).await.unwrap();
+        assert_eq!(late.state(), HoldState::Held);
+        ends_for_nothing(&line, late, end, &newer).await;
+        newer.release().await.unwrap();
+        line.nothing_is_left().await;
+    }
+}
+
+// Red without `Drop for Background`.
+#[tokio::test]
+async fn a_release_that_is_refused_is_made_once_more_in_the_background() {
+    let line = Line::patient().await;
+    let refused = Action::error("NOPERM on purpose");
+    let refusal = line.proxy.once(Script::Release.calls(), refused);
+    let passed = line.proxy.always(Script::Release.calls(), Action::Pass);
+    let guard = soon(line.client.lock("x").acquire()).await.unwrap();
+    assert!(matches!(guard.release().await, Err(Error::Refused { .. })));
+    assert_eq!(refusal.fired(), 1);
+    let newer = soon(line.other.lock("x").acquire()).await.unwrap();
+    eventually_async(SOON, async || passed.fired() == 1).await;
+    assert_eq!(newer.state(), HoldState::Held);
+    assert_eq!(line.holds("x").len(), 1);
+    newer.release().await.unwrap();
+    line.nothing_is_left().await;
+    assert_eq!(passed.fired(), 1);
+}
+
+#[tokio::test]
+async fn a_release_that_is_refused_leaves_the_guards_outside_it() {
+    let line = Line::patient().await;
+    let owner = line.client.owner();
+    let here = soon(line.other.lock("x").with_owner(&owner).acquire())
+        .await
+        .unwrap();
+    let there = soon(line.client.lock("x").with_owner(&owner).acquire())
+        .await
+        .unwrap();
+    let refused = Action::error("NOPERM on purpose");
+    line.proxy.once(Script::Release.calls(), refused);
+    assert!(there.release().await.is_err());
+    eventually_async(SOON, async || line.holds("x").len() == 1).await;
+    assert_eq!(here.state(), HoldState::Held);
+    here.release().await.unwrap();
+    line.nothing_is_left().await;
+}
