@@ -176,10 +176,13 @@ lockyard:lock:{stock:42} (hash, 3000 s)
 
     plain.release().await.unwrap();
     let fenced = soon(fenced).await;
+    let message = inboxes[1].next();
     assert_eq!(
-        words.read(&inboxes[1].next()),
+        words.read(&message),
         "granted <µs> B:<n>/B.<n>|f|1|600000|600000:<µs>"
     );
+    let token = fenced.token().unwrap().to_string();
+    assert!(message.ends_with(&format!(":{token}")));
     assert!(lock.force_release().await.unwrap());
     assert_eq!(words.read(&inboxes[1].next()), "revoked B:<n>/B.<n>");
     tokio::time::timeout(SOON, fenced.lost()).await.unwrap();
@@ -205,7 +208,7 @@ async fn an_anonymous_owner_has_the_number_of_its_hold() {
     assert_eq!(owner.replace(':', "."), local);
 }
 
-// Red if a name with a tag of its own is tagged again, or one without is not.
+// Red without the tag, and when a name that brings one is changed.
 #[tokio::test]
 async fn a_name_is_tagged_whole_unless_it_brings_a_tag() {
     let server = Server::start().unwrap();
@@ -226,6 +229,7 @@ async fn a_name_is_tagged_whole_unless_it_brings_a_tag() {
     }
 }
 
+// Red when the inbox's prefix is always the default one.
 #[tokio::test]
 async fn parts_carry_the_prefix_and_the_tag_of_their_lock() {
     let server = Server::start().unwrap();
@@ -252,7 +256,7 @@ async fn parts_carry_the_prefix_and_the_tag_of_their_lock() {
     soon(waiter).await.release().await.unwrap();
 }
 
-// The tag of "x" is the same as that of "{x}"; so nobody can think that they are two.
+// `x` is tagged whole, and `{x}` brings that tag: it is one key, and meant to be.
 #[tokio::test]
 async fn a_name_and_the_same_name_in_braces_are_one_lock() {
     let server = Server::start().unwrap();
@@ -262,7 +266,7 @@ async fn a_name_and_the_same_name_in_braces_are_one_lock() {
     guard.release().await.unwrap();
 }
 
-// Red if kind and part stood behind the name, or a part's name were joined with a colon.
+// Red when kind and part are joined with a colon.
 #[tokio::test]
 async fn no_name_hits_a_key_of_another_lock() {
     let server = Server::start().unwrap();
@@ -351,6 +355,7 @@ async fn locks_of_two_databases_have_nothing_to_do_with_each_other() {
 }
 
 // Names and prefixes may look like entries and messages, for nothing is ever read out of a key or a channel.
+// Red when a message is not what its client expects, down to the weight.
 #[tokio::test]
 async fn no_name_or_prefix_confuses_a_message() {
     let server = Server::start().unwrap();

@@ -16,6 +16,7 @@ const GARBAGE: [&str; 14] = [
     "1:0x9:5", " 1:9:5", "1:9",
 ];
 
+// Red when `prune` leaves what it cannot read.
 #[test]
 fn a_hold_with_a_garbage_value_is_removed() {
     let server = Server::start().unwrap();
@@ -32,6 +33,7 @@ fn a_hold_with_a_garbage_value_is_removed() {
 }
 
 // In a value that lacks its end the deadline may be good: it must not spoil the answers for the others.
+// Red when `prune` reads no further than the deadline.
 #[test]
 fn a_hold_whose_value_was_cut_off_is_removed() {
     let server = Server::start().unwrap();
@@ -77,6 +79,7 @@ fn a_renewal_of_a_hold_with_a_garbage_value_says_gone() {
 }
 
 // Somebody else's field is no hold id, and has no inbox to be told in.
+// Red when it publishes without a client.
 #[test]
 fn force_removes_whatever_stands_in_the_hash() {
     let server = Server::start().unwrap();
@@ -98,6 +101,7 @@ fn force_removes_whatever_stands_in_the_hash() {
 }
 
 // A member that is no entry can never be granted, so it counts as dead.
+// Red without `hold and` in `grant`, and when lease and grant need not be numbers there.
 #[test]
 fn a_foreign_member_in_the_queue_is_removed_when_its_turn_comes() {
     let server = Server::start().unwrap();
@@ -144,7 +148,8 @@ fn a_foreign_member_in_the_queue_is_removed_when_its_turn_comes() {
     }
 }
 
-// Red without `grow` in `put` and in the look: what somebody has made permanent must not stay for ever.
+// What somebody has made permanent must not stay for ever.
+// Red without `grow` in `put`, in joining the queue, or without PEXPIRE in `mint`.
 #[test]
 fn a_key_without_a_ttl_gets_one_again() {
     let server = Server::start().unwrap();
@@ -201,7 +206,7 @@ fn a_lock_whose_key_stays_for_ever_is_free_when_its_holds_are_over() {
 }
 
 // Lua's numbers are doubles, which skip every second number from 2^53 on.
-// Red with `tonumber` around the token in `mint`, and with `tostring` for it.
+// Red with `tonumber` around the token in `mint`.
 #[test]
 fn fencing_tokens_grow_beyond_what_a_double_can_count() {
     let server = Server::start().unwrap();
@@ -239,6 +244,7 @@ fn fencing_tokens_grow_beyond_what_a_double_can_count() {
     }
 }
 
+// Red with `tostring(us)` in `mint`, and when it sets the time whatever the last token was.
 #[test]
 fn fencing_tokens_begin_with_the_servers_time_and_grow_though_they_are_minted_at_once() {
     let server = Server::start().unwrap();
@@ -265,6 +271,7 @@ fn fencing_tokens_begin_with_the_servers_time_and_grow_though_they_are_minted_at
     assert_eq!(token, Acquired::Held(format!(":{}", ahead + 1)));
 }
 
+// Red without answer 5 in acquire.lua, and in renew.lua.
 #[test]
 fn a_re_entry_has_the_token_of_the_hold_and_is_refused_without_one() {
     let server = Server::start().unwrap();
@@ -291,4 +298,25 @@ fn a_re_entry_has_the_token_of_the_hold_and_is_refused_without_one() {
     assert_eq!(lock.renew(&[&waiter]).each, [Renewed::Unfenced]);
     assert_eq!(lock.held(), [id("b:1", "e", 3).hold()]);
     assert_eq!(lock.queue(), Vec::<String>::new());
+}
+
+// To begin anew would break what tokens are for.
+#[test]
+fn a_last_token_that_is_no_number_is_an_error_and_stays_as_it_is() {
+    let server = Server::start().unwrap();
+    for value in ["abc", "", "9223372036854775807", "99999999999999999999"] {
+        let lock = Bare::new(&server.url());
+        server.command(&["SET", &lock.keys[3], value]).unwrap();
+        for mode in ["try", "wait"] {
+            let fenced = id("a:1", "c", 1).fenced();
+            assert!(
+                lock.acquire_late(&fenced, mode, NEVER, 0).is_err(),
+                "{value:?}"
+            );
+        }
+        assert_eq!((lock.held(), lock.queue()), (vec![], vec![]), "{value:?}");
+        let stays: String = server.query(&["GET", &lock.keys[3]]).unwrap();
+        assert_eq!(stays, value);
+        assert_eq!(lock.acquire(&id("a:1", "c", 2), "try"), held());
+    }
 }

@@ -51,6 +51,7 @@ fn waiters_that_were_silent_for_too_long_are_removed_and_the_next_is_served() {
     assert_eq!(heard, [0, 0, 1]);
 }
 
+// Red when a look does not write `alive`.
 #[test]
 fn a_look_is_a_sign_of_life() {
     let server = Server::start().unwrap();
@@ -93,6 +94,7 @@ fn a_script_removes_at_most_a_hundred_dead_waiters_and_says_that_there_are_more(
     );
 }
 
+// Red without the budget.
 #[test]
 fn a_look_behind_many_dead_waiters_says_that_there_are_more() {
     let server = Server::start().unwrap();
@@ -141,6 +143,7 @@ fn dead_waiters_of_several_locks_are_removed_within_one_budget() {
 }
 
 // When an acquire meets nothing but dead waiters, it is its turn.
+// Red when `try` does not grant before it answers.
 #[test]
 fn an_acquire_behind_dead_waiters_alone_gets_the_lock_at_once() {
     let server = Server::start().unwrap();
@@ -157,6 +160,7 @@ fn an_acquire_behind_dead_waiters_alone_gets_the_lock_at_once() {
     }
 }
 
+// Red when `look_in` answers when the lease is over, whatever is left.
 #[test]
 fn an_acquire_that_could_not_remove_all_dead_waiters_is_to_look_at_once() {
     let server = Server::start().unwrap();
@@ -171,6 +175,7 @@ fn an_acquire_that_could_not_remove_all_dead_waiters_is_to_look_at_once() {
 }
 
 // Clients come and go; what they leave behind would grow for ever on a busy key.
+// Red without ZREMRANGEBYSCORE in acquire.lua.
 #[test]
 fn joining_the_queue_removes_clients_that_are_past_their_time() {
     let server = Server::start().unwrap();
