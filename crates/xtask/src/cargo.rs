@@ -37,9 +37,14 @@ pub(crate) fn run(command: &mut Command) -> io::Result<ExitCode> {
     let status = command
         .status()
         .map_err(|error| cannot_run(command, &error))?;
-    let code = status.code().and_then(|code| u8::try_from(code).ok());
-    // A program that was ended by a signal has no code.
-    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+    let Some(code) = status.code() else {
+        eprintln!(
+            "error: {} was ended: {status}",
+            command.get_program().display()
+        );
+        return Ok(ExitCode::FAILURE);
+    };
+    Ok(u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 /// Says which program it was that the system refused to run.
