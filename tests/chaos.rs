@@ -37,7 +37,7 @@ fn lease(fraction: f64) -> Duration {
     Duration::from_millis(400) + Duration::from_millis(600).mul_f64(fraction)
 }
 
-/// For how long all is well at the end of a run.
+/// For how long all is well at the end of a run, at least.
 const CALM: Duration = Duration::from_secs(2);
 
 /// Longer than anything takes on a busy machine.
@@ -82,20 +82,21 @@ fn withstand(seed: u64, length: Duration) -> String {
     });
     let mut run = Run::start(test, seats, seed);
     run.faults.strike(&mut run.crew, length);
+    // At the end all is well again, for everybody.
     let calm = now();
+    let began = Instant::now();
     thread::sleep(CALM);
+    while began.elapsed() < SOON && run.crew.served_since(calm) < crew::PROCESSES {
+        thread::sleep(Duration::from_millis(100));
+    }
+    let served = run.crew.served_since(calm);
     let (claims, report) = run.finish();
+    assert_eq!(served, crew::PROCESSES, "{report}");
     assert!(claims.len() as u64 > 10 * length.as_secs(), "{report}");
     assert!(
         claims.iter().filter(|claim| claim.renewed).count() > 10,
         "{report}"
     );
-    // At the end all is well again, for everybody.
-    let last = claims.iter().filter(|claim| claim.from > calm);
-    let mut processes: Vec<u32> = last.map(|claim| claim.process).collect();
-    processes.sort_unstable();
-    processes.dedup();
-    assert_eq!(processes.len(), crew::PROCESSES, "{report}");
     report
 }
 
@@ -143,6 +144,7 @@ struct Run {
     sampler: Sampler,
     /// All that it may take, with the seats.
     locks: Vec<String>,
+    longest_lease: Duration,
     faults: Faults,
     upheavals: Vec<Upheaval>,
     seed: u64,
@@ -158,12 +160,15 @@ impl Run {
         locks.extend(seats.iter().map(|seat| seat.lock.clone()));
         locks.sort();
         locks.dedup();
+        let leases = seats.iter().map(|seat| seat.lease);
+        let longest_lease = leases.chain([lease(1.0)]).max().unwrap_or_default();
         let crew = Crew::start(test, &server, &stock, seats, seed);
         let sampler = Sampler::start(server, crew.prefix.clone(), locks.clone());
         Self {
             crew,
             sampler,
             locks,
+            longest_lease,
             faults: Faults::new(seed),
             upheavals: Vec::new(),
             seed,
@@ -184,8 +189,7 @@ impl Run {
         let from = now();
         deed(&self.crew.server);
         let until = now() + nanos(NOTICE);
-        let lock = None;
-        self.upheavals.push(Upheaval { from, until, lock });
+        self.upheavals.push(Upheaval { from, until });
     }
 
     /// Takes all locks and seats away by force.
@@ -206,6 +210,7 @@ impl Run {
     /// Ends it, judges it, and tells what was claimed.
     fn finish(mut self) -> (Vec<Claim>, String) {
         let failed = self.crew.dismiss();
+        let scripts = self.crew.server.scripts().unwrap();
         let left_behind = self.left_behind();
         let history = History {
             events: self.crew.events(),
@@ -213,12 +218,12 @@ impl Run {
             samples: self.sampler.finish(),
             upheavals: self.upheavals,
             left_behind,
-            grace: SEAT + OPERATION_TIMEOUT + Duration::from_secs(1),
+            grace: self.longest_lease + OPERATION_TIMEOUT + Duration::from_secs(1),
         };
         let claims = claims(&history);
         let count = |chosen: fn(&&Claim) -> bool| claims.iter().filter(chosen).count();
         let mut report = format!(
-            "seed {}: {} events, {} samples; {} holds, {} of them renewed, {} lost; faults {:?}",
+            "seed {}: {} events, {} samples; {scripts} scripts; {} holds, {} of them renewed, {} lost; faults {:?}",
             self.seed,
             history.events.len(),
             history.samples.len(),
@@ -229,8 +234,14 @@ impl Run {
         );
         let findings = judge(&history);
         if !findings.is_empty() {
+            let stats = self.crew.server.commandstats().unwrap();
             let notes = self.crew.keep_notes();
-            let seen = (&self.faults.struck, &history.upheavals, &history.samples);
+            let seen = (
+                stats,
+                &self.faults.struck,
+                &history.upheavals,
+                &history.samples,
+            );
             fs::write(notes.join("seen"), format!("{seen:#?}")).unwrap();
             writeln!(report, "\n{} findings; notes in {notes:?}", findings.len()).unwrap();
             for finding in findings.iter().take(10) {
@@ -245,7 +256,7 @@ impl Run {
     /// The keys that are there when the last lease, and the last turn of a waiter, should be over.
     fn left_behind(&self) -> Vec<String> {
         let pattern = format!("{}*", self.crew.prefix);
-        let deadline = Instant::now() + lease(1.0) + WAITER_TIMEOUT + OPERATION_TIMEOUT;
+        let deadline = Instant::now() + self.longest_lease + WAITER_TIMEOUT + OPERATION_TIMEOUT;
         loop {
             let mut keys = self.crew.server.keys(&pattern).unwrap();
             // Tokens are to grow for a day.

@@ -122,18 +122,13 @@ pub(crate) struct Upheaval {
     pub(crate) from: Nanos,
     /// When the last holder must know.
     pub(crate) until: Nanos,
-    /// The only lock it befell; `None` for all.
-    pub(crate) lock: Option<String>,
 }
 
 impl History {
-    /// Whether an upheaval explains that a lock was out of order for this time.
-    fn excuses(&self, lock: &str, from: Nanos, until: Nanos) -> bool {
-        let befell = |upheaval: &Upheaval| {
-            let lock_is_meant = upheaval.lock.as_deref().is_none_or(|only| only == lock);
-            lock_is_meant && upheaval.from <= from && until <= upheaval.until
-        };
-        self.upheavals.iter().any(befell)
+    /// Whether an upheaval explains what happened in this time.
+    fn excuses(&self, from: Nanos, until: Nanos) -> bool {
+        let around = |upheaval: &Upheaval| upheaval.from <= from && until <= upheaval.until;
+        self.upheavals.iter().any(around)
     }
 }
 

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::recorder::{Recorder, now};
 use super::worker::{Plan, Seat};
-use crate::history::{Event, Nanos};
+use crate::history::{Event, Nanos, What};
 use crate::process::Other;
 
 /// Six processes, each replaced when it is killed, and what they note.
@@ -125,6 +125,18 @@ impl Crew {
         if let Some(worker) = place.worker.as_ref().filter(|_| place.process == process) {
             worker.resume();
         }
+    }
+
+    /// How many of the processes that are there now have acquired a lock since a moment.
+    pub(crate) fn served_since(&self, moment: Nanos) -> usize {
+        let acquired = |event: &Event| {
+            event.at > moment && matches!(event.what, What::Acquired { until, .. } if until > 0)
+        };
+        let served = |place: &&Place| {
+            let events = Recorder::read(&notes(&self.notes, place.process));
+            events.iter().any(acquired)
+        };
+        self.places.iter().filter(served).count()
     }
 
     /// Has all processes end by themselves, and tells how those ended that failed.

@@ -78,7 +78,7 @@ fn overlaps(history: &History, claims: &[&Claim]) -> Vec<Finding> {
             .or(of_another);
         if let Some(rival) = rival
             && claim.from < rival.until
-            && !history.excuses(&claim.lock, claim.from, rival.until.min(claim.until))
+            && !history.excuses(claim.from, rival.until.min(claim.until))
         {
             findings.push(Finding::Overlap(rival.clone(), (*claim).clone()));
         }
@@ -104,7 +104,7 @@ fn overlaps(history: &History, claims: &[&Claim]) -> Vec<Finding> {
 fn lost_early(history: &History, attempts: &[Attempt]) -> Vec<Finding> {
     let early = |claim: &Claim| {
         let lost = claim.lost.filter(|lost| *lost < claim.deadline);
-        lost.is_some_and(|lost| !history.excuses(&claim.lock, lost, lost))
+        lost.is_some_and(|lost| !history.excuses(lost, lost))
     };
     let claims = attempts.iter().filter_map(Attempt::claim);
     claims.filter(early).map(Finding::LostEarly).collect()
@@ -114,7 +114,7 @@ fn lost_early(history: &History, attempts: &[Attempt]) -> Vec<Finding> {
 fn tokens_back(history: &History, claims: &[&Claim]) -> Vec<Finding> {
     let claimed = claims
         .iter()
-        .filter(|claim| !history.excuses(&claim.lock, claim.from, claim.from));
+        .filter(|claim| !history.excuses(claim.from, claim.from));
     grow(claimed.filter_map(|claim| Some((&*claim.lock, &*claim.owner, claim.token?))))
 }
 
@@ -155,7 +155,7 @@ fn unfounded(history: &History, claims: &[&Claim], samples: &[&Sample]) -> Vec<F
         };
         let mut without = within
             .filter(|sample| !stands(sample))
-            .filter(|sample| !history.excuses(&claim.lock, sample.from, sample.until));
+            .filter(|sample| !history.excuses(sample.from, sample.until));
         if let Some(sample) = without.next() {
             findings.push(Finding::Unfounded((*claim).clone(), (*sample).clone()));
         }

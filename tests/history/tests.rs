@@ -105,11 +105,10 @@ impl History {
         );
     }
 
-    fn befall(&mut self, from: Nanos, until: Nanos, lock: Option<&str>) {
+    fn befall(&mut self, from: Nanos, until: Nanos) {
         self.upheavals.push(Upheaval {
             from: from * MS,
             until: until * MS,
-            lock: lock.map(str::to_owned),
         });
     }
 }
@@ -218,12 +217,12 @@ fn an_upheaval_excuses_what_happens_in_its_time() {
     history.note(25, 1, 1, What::Over(Outcome::Failed("lost".into())));
     history.show(&[("a/c1.1", 7)], 10, 20);
     history.hold(2, 1, "b", 8, 21, 30);
-    history.befall(20, 25, Some(LOCK));
+    history.befall(20, 25);
     passes(&history);
 
     // But not longer.
     history.upheavals.clear();
-    history.befall(20, 22, None);
+    history.befall(20, 22);
     let findings = judge(&history);
     assert!(
         matches!(
@@ -236,11 +235,6 @@ fn an_upheaval_excuses_what_happens_in_its_time() {
         ),
         "{findings:#?}"
     );
-
-    // Nor for other locks.
-    history.upheavals.clear();
-    history.befall(20, 25, Some("y"));
-    assert_eq!(judge(&history).len(), 3);
 }
 
 #[test]
