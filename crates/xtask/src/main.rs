@@ -1,4 +1,4 @@
-//! The one door to the workspace's tools: `cargo xtask check`, `test`, `demo`, `bench`.
+//! The one door to the workspace's tools: `cargo xtask check`, `test`, `soak`, `demo`, `bench`.
 //!
 //! Each command is a few lines that call the real tool and pass on its exit code.
 //! Standard output belongs to that tool; whatever is said here goes to standard error.
@@ -33,6 +33,17 @@ enum Xtask {
         server: Server,
         #[command(flatten)]
         rest: Rest,
+    },
+    /// Lets everything fail around the lock for long, and judges what it did
+    Soak {
+        #[command(flatten)]
+        server: Server,
+        /// For how long; the run that is under way then is finished
+        #[arg(long, default_value_t = 10)]
+        minutes: u64,
+        /// Begins with the faults of a run that named this seed
+        #[arg(long)]
+        seed: Option<u64>,
     },
     /// Shows what the lock is for, on a server of its own
     #[command(disable_help_flag = true)]
@@ -83,6 +94,11 @@ fn main() -> ExitCode {
     let outcome = match Xtask::parse() {
         Xtask::Check => check::check(),
         Xtask::Test { server, rest } => test(server, rest),
+        Xtask::Soak {
+            server,
+            minutes,
+            seed,
+        } => soak(server, minutes, seed),
         Xtask::Demo { server, rest } => demo(server, rest),
         Xtask::Bench { rest } => bench(rest),
     };
@@ -98,6 +114,17 @@ fn test(server: Server, rest: Rest) -> io::Result<ExitCode> {
     run(cargo(&["test", "--all-features"])
         .args(rest.into_args())
         .env(server::VARIABLE, server))
+}
+
+/// The test is one of the suite; variables make it go on, and tell its faults.
+fn soak(server: Server, minutes: u64, seed: Option<u64>) -> io::Result<ExitCode> {
+    let server = server::ensure(server.server)?;
+    let mut command = cargo(&["test", "--release", "--package", "lockyard-tests"]);
+    command.args(["--test", "it", "--", "--exact", "--nocapture"]);
+    command.arg("chaos::two_owners_never_hold_at_once_whatever_fails");
+    command.env("LOCKYARD_CHAOS_MINUTES", minutes.to_string());
+    command.envs(seed.map(|seed| ("LOCKYARD_CHAOS_SEED", seed.to_string())));
+    run(command.env(server::VARIABLE, server))
 }
 
 fn demo(server: Server, rest: Rest) -> io::Result<ExitCode> {
