@@ -109,7 +109,7 @@ async fn what_has_run_out_is_not_held_by_anybody() {
     let lock = holder.lock("x").with_owner(&owner);
     let long = lock
         .clone()
-        .with_lease(Lease::Fixed(ms(30_000)))
+        .with_lease(Lease::Fixed(ms(90_000)))
         .acquire()
         .await
         .unwrap();

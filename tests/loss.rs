@@ -75,7 +75,7 @@ async fn a_grantee_that_is_cut_off_has_lost_before_another_gets_in() {
     soon(guard.lost()).await;
 }
 
-// Red if `state` in core's cell.rs only tells what the watchdog has found out.
+// Red if `expire` in core's cell.rs never says so.
 #[tokio::test]
 async fn a_process_that_was_stopped_beyond_its_lease_knows_when_it_goes_on() {
     const LEASE: Duration = ms(900);
@@ -361,10 +361,8 @@ async fn takes_it_again(holder: &Client, observer: &Client, lose: impl AsyncFnOn
     let until = Instant::now() + ms(2000);
     while Instant::now() < until {
         assert!(observer.lock("x").try_acquire().await.unwrap().is_none());
-        assert_eq!(
-            (lost.state(), again.state()),
-            (HoldState::Lost, HoldState::Held)
-        );
+        assert_eq!(lost.state(), HoldState::Lost);
+        assert_ne!(again.state(), HoldState::Lost);
         tokio::time::sleep(ms(20)).await;
     }
     assert!(matches!(lost.release().await, Err(Error::LeaseLost { .. })));
@@ -486,11 +484,14 @@ async fn an_acquire_answered_after_its_lease_fails_and_leaves_nothing() {
     eventually(SOON, || server.keys("*").unwrap().is_empty());
 }
 
-// Red if `part` in core's state.rs leaves a hold in its phase while the release is under way.
+// Red if a release that meets a renewal says that the hold is lost (core's hold.rs).
 #[tokio::test]
 async fn no_loss_is_signalled_for_a_hold_whose_release_has_started() {
     let server = Server::start().unwrap();
-    let holder = client(&server.url()).await;
+    // A slow line, so that renewals and releases are under way at once.
+    let proxy = Proxy::start(&server).unwrap();
+    let holder = client(&proxy.url()).await;
+    proxy.delay(Direction::Both, ms(5));
     let task = async |task: u64| {
         let lock = holder
             .lock(format!("x{task}"))

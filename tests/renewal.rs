@@ -159,7 +159,7 @@ async fn a_renewal_that_is_overtaken_by_the_release_brings_nothing_back() {
     assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
 }
 
-// Red if `part` in core's state.rs keeps the id on the agenda.
+// Red if the last release leaves the id a hold (`part` in core's state.rs).
 #[tokio::test]
 async fn after_release_nothing_is_renewed() {
     let server = Server::start().unwrap();
@@ -311,7 +311,6 @@ async fn a_hold_is_renewed_for_its_longest_time_and_then_runs_out() {
     entered.release().await.unwrap();
 }
 
-// Red if `with_lease` changes what the handles share.
 #[tokio::test]
 async fn each_acquire_has_the_lease_of_its_own_handle() {
     let server = Server::start().unwrap();
@@ -367,7 +366,7 @@ async fn ten_thousand_holds_are_renewed_by_a_hundred_scripts_a_period() {
     assert_quick_scripts(&server);
 }
 
-// Red if a renewal that is refused for a while is not tried again (`failed` in core's renewal.rs).
+// Red if a renewal that fails loses the hold (`failed` in core's renewal.rs).
 #[tokio::test]
 async fn a_slow_script_of_somebody_else_costs_no_hold() {
     let server = Server::start().unwrap();
@@ -386,7 +385,7 @@ async fn a_slow_script_of_somebody_else_costs_no_hold() {
     guard.release().await.unwrap();
 }
 
-// Red if `failed` in core's renewal.rs gives up what does not pass.
+// Red if a renewal that fails is not tried again (`failed` in core's renewal.rs).
 #[tokio::test]
 async fn a_hold_outlasts_refusals_of_every_kind_inside_its_lease() {
     let server = Server::start().unwrap();
@@ -412,6 +411,31 @@ async fn a_hold_outlasts_refusals_of_every_kind_inside_its_lease() {
         eventually_async(SOON, async || guards.iter().all(held)).await;
     }
     stay_held(&guards.iter().collect::<Vec<_>>(), &other, ms(100)).await;
+}
+
+// Red if a renewal that fails loses the hold (`failed` in core's renewal.rs).
+#[tokio::test]
+async fn a_server_that_stands_still_or_only_reads_for_a_while_costs_no_hold() {
+    let server = Server::start().unwrap();
+    let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
+    let guard = holder
+        .lock("x")
+        .with_lease(Lease::Renewed(ms(4500)))
+        .acquire()
+        .await
+        .unwrap();
+    server.make_replica().unwrap();
+    eventually_async(SOON, async || guard.state() == HoldState::Unsure).await;
+    server.make_primary().unwrap();
+    eventually_async(SOON, async || guard.state() == HoldState::Held).await;
+    // As long as until the next renewal, and a bit.
+    server.pause().unwrap();
+    tokio::time::sleep(ms(2000)).await;
+    server.resume().unwrap();
+    let before = guard.remaining();
+    eventually_async(SOON, async || guard.remaining() > before).await;
+    stay_held(&[&guard], &other, ms(100)).await;
+    guard.release().await.unwrap();
 }
 
 // Red without the EVAL after NOSCRIPT in core's fred_backend.rs.
@@ -450,7 +474,7 @@ async fn a_server_that_comes_back_empty_costs_every_hold_at_once() {
     assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
 }
 
-// Red if a renewal on a closed connection is not tried again (`failed` in core's renewal.rs).
+// Red if a renewal that fails loses the hold (`failed` in core's renewal.rs).
 #[tokio::test]
 async fn cut_connections_cost_no_hold() {
     let server = Server::start().unwrap();
@@ -499,7 +523,6 @@ async fn a_connection_that_goes_dead_without_a_word_costs_no_hold() {
     stay_held(&[&guards[0], &guards[249]], &other, ms(100)).await;
 }
 
-// Red if an error in the agenda of one lock skips others; a churning one is on and off it all the time.
 #[tokio::test]
 async fn locks_that_come_and_go_do_not_stop_the_renewal_of_one_that_stays() {
     let server = Server::start().unwrap();

@@ -1,5 +1,6 @@
 //! The rights that suffice, and what is lost without the one or other.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use lockyard::fred::types::RespVersion;
@@ -185,6 +186,21 @@ async fn everything(
     sure(!in_time(lock.is_locked()).await?, "somebody is left")
 }
 
+#[test]
+fn the_documentation_lists_just_these_rights() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/lockyard/src/lib.rs");
+    let text = std::fs::read_to_string(path).unwrap();
+    let section = text.split_once("//! # Redis").unwrap().1;
+    let section = section.split_once("//! # ").unwrap().0;
+    let listed = |text: &str| -> BTreeSet<String> {
+        let words = text.split([' ', '`', '\n', '.', ',']);
+        let right = |word: &&str| word.starts_with('+');
+        words.filter(right).map(str::to_owned).collect()
+    };
+    assert_eq!(listed(section), listed(&rights()));
+    assert!(section.contains("`~lockyard:* &lockyard:*`"));
+}
+
 async fn check_suffices(version: RespVersion) {
     let server = Server::builder()
         .acl(user("clerk", &rights()))
@@ -285,7 +301,7 @@ async fn a_key_beyond_the_rights_is_refused_and_told() {
 }
 
 /// A lock whose waiters hear nothing is still a lock, and a waiter gets it within `bound`.
-async fn check_deaf(rights: &str, version: RespVersion, bound: Duration) {
+async fn check_deaf(rights: &str, version: RespVersion, queues: bool, bound: Duration) {
     let server = Server::builder()
         .acl(user("clerk", rights))
         .start()
@@ -306,6 +322,7 @@ async fn check_deaf(rights: &str, version: RespVersion, bound: Duration) {
     assert!(tokio::time::timeout(ms(700), guard.lost()).await.is_err());
     assert_eq!(guard.state(), HoldState::Held);
     assert!(!waiter.is_finished());
+    assert_eq!(lock.inspect().await.unwrap().waiting, u64::from(queues));
     let start = Instant::now();
     guard.release().await.unwrap();
     let guard = tokio::time::timeout(SOON, waiter)
@@ -336,6 +353,7 @@ async fn without_the_right_to_subscribe_it_locks_and_spins() {
         check_deaf(
             &rights().replace("+subscribe", ""),
             version,
+            false,
             ms(250) + ms(1500),
         )
         .await;
@@ -348,6 +366,7 @@ async fn without_a_channel_it_locks_and_spins() {
         check_deaf(
             &rights().replace("&lockyard:*", ""),
             version,
+            false,
             ms(250) + ms(1500),
         )
         .await;
@@ -360,6 +379,7 @@ async fn without_the_right_to_publish_it_locks_and_waiters_look() {
     check_deaf(
         &rights().replace("+publish", ""),
         RespVersion::RESP2,
+        true,
         WAITER_TIMEOUT / 3 + ms(1500),
     )
     .await;

@@ -7,21 +7,22 @@ use lockyard::{Client, Error, HoldState, Lease, Lock};
 use lockyard_testkit::{Action, Proxy, Server, eventually_async};
 
 use crate::input::{NANO, YEARS};
-use crate::support::{SOON, ms};
+use crate::support::{SOON, Script, ms};
 
-/// What the third word after the keys of each acquire says: the lease that went out.
+/// The leases that go out with acquires.
 fn leases_sent(proxy: &Proxy) -> Arc<Mutex<Vec<String>>> {
     let sent = Arc::new(Mutex::new(Vec::new()));
     let seen = sent.clone();
-    let is_acquire = move |words: &[Vec<u8>]| {
-        if words.len() == 3 + 4 + 9 && words[0].to_ascii_uppercase().starts_with(b"EVAL") {
-            seen.lock()
-                .unwrap()
-                .push(String::from_utf8_lossy(&words[8]).into_owned());
+    let is_acquire = Script::Acquire.calls();
+    let note = move |words: &[Vec<u8>]| {
+        if is_acquire(words) {
+            // After the script, the number of keys, four keys and the hold id.
+            let lease = String::from_utf8_lossy(&words[8]);
+            seen.lock().unwrap().push(lease.into_owned());
         }
         false
     };
-    proxy.always(is_acquire, Action::Pass);
+    proxy.always(note, Action::Pass);
     sent
 }
 
@@ -168,7 +169,7 @@ async fn a_wait_of_any_length_takes_a_free_lock() {
     }
 }
 
-// Red when a wait of zero is sent as `wait`: the scripts differ.
+// Red when a claim that is dropped is not abandoned.
 #[tokio::test]
 async fn a_short_wait_ends_with_none_and_leaves_no_place() {
     let server = Server::start().unwrap();

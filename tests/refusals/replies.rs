@@ -125,9 +125,9 @@ async fn check_lasting(text: &str, advice: &str, retryable: bool) {
     let rule = proxy.always(is_script, Action::error(text));
     let start = Instant::now();
     let errors = [
-        lock.acquire().await.err(),
+        soon(lock.acquire()).await.err(),
         lock.try_acquire().await.err(),
-        lock.try_acquire_for(Duration::MAX).await.err(),
+        soon(lock.try_acquire_for(Duration::MAX)).await.err(),
         lock.inspect().await.err(),
         lock.force_release().await.err(),
     ];

@@ -95,7 +95,7 @@ async fn a_full_server_releases_by_drop_and_by_force() {
 #[tokio::test]
 async fn a_busy_server_is_told_and_waited_for() {
     let server = Server::start().unwrap();
-    let timeout = ms(500);
+    let timeout = ms(1000);
     let client = connect(&server.url(), |options| options.operation_timeout(timeout))
         .await
         .unwrap();
@@ -142,7 +142,7 @@ async fn a_replica_is_told_and_can_be_asked() {
         .await
         .unwrap();
     let replica = Server::builder().replica_of(&primary).start().unwrap();
-    let timeout = ms(500);
+    let timeout = ms(1000);
     let client = connect(&replica.url(), |options| options.operation_timeout(timeout))
         .await
         .unwrap();
@@ -165,7 +165,7 @@ async fn a_replica_is_told_and_can_be_asked() {
 #[tokio::test]
 async fn a_primary_that_was_a_replica_for_a_while_is_used_again() {
     let server = Server::start().unwrap();
-    let timeout = ms(500);
+    let timeout = ms(1000);
     let client = connect(&server.url(), |options| options.operation_timeout(timeout))
         .await
         .unwrap();
@@ -202,13 +202,13 @@ async fn a_primary_that_was_a_replica_for_a_while_is_used_again() {
 #[tokio::test]
 async fn a_server_without_enough_replicas_is_told_and_waited_for() {
     let server = Server::start().unwrap();
-    let timeout = ms(500);
+    let timeout = ms(1000);
     let client = connect(&server.url(), |options| options.operation_timeout(timeout))
         .await
         .unwrap();
     let held = client
         .lock("held")
-        .with_lease(renewed(ms(5000)))
+        .with_lease(renewed(ms(60_000)))
         .acquire()
         .await
         .unwrap();

@@ -1,5 +1,6 @@
 //! Making a client: its connections, and the watchdog's thread.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -62,13 +63,21 @@ pub(crate) async fn connect(options: ClientOptions) -> Result<Arc<Runtime>, Erro
     })?;
 
     let both = async {
-        backend.connect_caller().await?;
-        connected.await.unwrap_or_else(|_| {
-            Err(FredError::new(
-                ErrorKind::Unknown,
-                "the watchdog has no runtime",
-            ))
-        })
+        let gone = |_| FredError::new(ErrorKind::Unknown, "the watchdog has no runtime");
+        let mut connected = pin!(connected);
+        let mut caller = pin!(backend.connect_caller());
+        // When the background fails it closes the caller's connection as well, so its news comes first.
+        tokio::select! {
+            biased;
+            result = &mut connected => {
+                result.map_err(gone)??;
+                caller.await
+            }
+            result = &mut caller => {
+                result?;
+                connected.await.map_err(gone)?
+            }
+        }
     };
     let until = runtime.core().now().after(patience);
     let result = timeout(patience, both).await;
