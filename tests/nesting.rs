@@ -63,8 +63,8 @@ async fn an_owner_enters_through_another_client_what_it_holds_through_the_first(
     let owner = a.owner();
     for outer_ends_first in [false, true] {
         let outer = a.lock("x").with_owner(&owner).acquire().await.unwrap();
-        let inner = b.lock("x").with_owner(&travelled(&owner));
-        let inner = soon(inner.acquire()).await.unwrap();
+        let (caller, lock) = (travelled(&owner), b.lock("x"));
+        let inner = soon(caller.scope(lock.acquire())).await.unwrap();
         assert_eq!(inner.owner(), owner);
         for seen_by in [&a, &b, &stranger] {
             assert_eq!(seen_by.lock("x").hold_count(&owner).await.unwrap(), 2);

@@ -276,16 +276,16 @@ async fn cancelled_waiters_in_the_middle_leave_the_order_to_the_others() {
 async fn a_grant_that_nobody_takes_any_more_is_passed_on() {
     let server = Server::start().unwrap();
     let clients = [client(&server.url()).await, client(&server.url()).await];
-    let guard = clients[0].lock("x").acquire().await.unwrap();
+    let seen_by = clients[0].lock("x");
+    let guard = seen_by.acquire().await.unwrap();
     let lock = clients[1].lock("x").with_lease(Lease::Renewed(ms(30_000)));
-    let seen = clients[0].lock("x");
     let mut first = Box::pin(lock.acquire());
     tokio::select! {
         _ = &mut first => unreachable!("somebody else holds"),
-        () = until_waiting(&seen, 1) => {}
+        () = until_waiting(&seen_by, 1) => {}
     }
-    let second = wait(&seen);
-    until_waiting(&seen, 2).await;
+    let second = wait(&seen_by);
+    until_waiting(&seen_by, 2).await;
     guard.release().await.unwrap();
     // Renewed, so the client knows of its grant; whoever waited for it is not asked any more.
     eventually_async(SOON, async || {
