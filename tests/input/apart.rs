@@ -66,6 +66,7 @@ async fn check_apart(server: &Server, one: Client, two: Client) {
     }
 }
 
+// Red when keys are made with the default prefix.
 #[tokio::test]
 async fn the_same_name_under_two_prefixes_is_two_locks() {
     let server = Server::start().unwrap();
@@ -78,6 +79,7 @@ async fn the_same_name_under_two_prefixes_is_two_locks() {
     check_apart(&server, one, two).await;
 }
 
+// Red when the connection drops the database.
 #[tokio::test]
 async fn the_same_name_in_two_databases_is_two_locks() {
     let server = Server::start().unwrap();
@@ -90,7 +92,7 @@ async fn the_same_name_in_two_databases_is_two_locks() {
     check_apart(&server, one, two).await;
 }
 
-// Channels know no databases, and anybody may publish to them.
+// Channels know no databases, and anybody may publish to them. Red when a message must be UTF-8.
 #[tokio::test]
 async fn strange_messages_in_the_inbox_do_no_harm() {
     let server = Server::start().unwrap();

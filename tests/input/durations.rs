@@ -26,7 +26,7 @@ fn leases_sent(proxy: &Proxy) -> Arc<Mutex<Vec<String>>> {
     sent
 }
 
-// Red without `checked` in acquire.rs.
+// Red without the check in acquire.rs, or when fractions are cut off.
 #[tokio::test]
 async fn a_lease_is_refused_before_anything_is_sent_or_sent_in_whole_milliseconds() {
     let server = Server::start().unwrap();
@@ -122,6 +122,7 @@ async fn the_longest_lease_gives_the_key_a_ttl() {
     }
 }
 
+// Red without the check in `Hold::extend`.
 #[tokio::test]
 async fn extending_by_a_nonsense_lease_is_refused_and_costs_nothing() {
     let server = Server::start().unwrap();
@@ -202,6 +203,7 @@ async fn a_short_wait_ends_with_none_and_leaves_no_place() {
     guard.release().await.unwrap();
 }
 
+// Red when a wait that is out of reach counts as none.
 #[tokio::test]
 async fn a_long_wait_goes_on_until_the_lock_is_free() {
     let server = Server::start().unwrap();
@@ -254,7 +256,7 @@ async fn a_longest_hold_of_zero_ends_with_the_first_lease() {
     next.release().await.unwrap();
 }
 
-// Red when adding `max_hold` to a moment wraps round.
+// Red when a moment that is out of reach counts as none.
 #[tokio::test]
 async fn a_longest_hold_without_bounds_is_renewed_on_and_on() {
     let server = Server::start().unwrap();

@@ -51,6 +51,7 @@ fn good_names() -> Vec<String> {
     names
 }
 
+// Red when names are trimmed.
 #[tokio::test]
 async fn odd_names_are_locks_of_their_own() {
     let server = Server::start().unwrap();
@@ -87,7 +88,7 @@ async fn odd_names_are_locks_of_their_own() {
     );
 }
 
-// Red when a handle sends with an invalid name.
+// Red without the length, or with any braces taken.
 #[tokio::test]
 async fn bad_names_are_refused_by_every_call_before_anything_is_sent() {
     let server = Server::start().unwrap();
@@ -147,7 +148,7 @@ async fn bad_names_are_refused_by_every_call_before_anything_is_sent() {
     assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
 }
 
-// Red when the inbox of a client is found by cutting its channel at a colon.
+// Red when the inbox of another client is guessed by the prefix up to its first colon.
 #[tokio::test]
 async fn odd_prefixes_are_kept_apart_and_waiters_are_told() {
     let server = Server::start().unwrap();

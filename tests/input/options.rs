@@ -8,6 +8,7 @@ use lockyard_testkit::{Server, eventually_async};
 use crate::input::{NANO, YEARS};
 use crate::support::{SOON, connect, ms};
 
+// Red when a prefix may have braces.
 #[tokio::test]
 async fn options_out_of_bounds_are_refused_before_connecting() {
     // Nobody listens here, so whoever connects gets another error.

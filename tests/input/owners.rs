@@ -2,7 +2,7 @@
 
 use lockyard::{Error, Owner};
 
-// Red when the parser takes what `Uuid` takes.
+// Red when whatever `Uuid` reads is taken.
 #[tokio::test]
 async fn only_the_text_of_an_owner_is_an_owner() {
     const UUID: &str = "67e55044-10b1-426f-9247-bb680e5fe0c8";

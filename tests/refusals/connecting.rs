@@ -10,6 +10,7 @@ use lockyard_testkit::{Action, Proxy, Server, command};
 use crate::refusals::assert_tells;
 use crate::support::{chain, connect, ms, variant};
 
+// Red when fred decides alone what a scheme means.
 #[tokio::test]
 async fn wrong_urls_are_refused_without_a_word_to_any_server() {
     fn check(url: &str) {
@@ -77,6 +78,7 @@ async fn wrong_urls_are_refused_without_a_word_to_any_server() {
     }
 }
 
+// Red when clusters are taken.
 #[tokio::test]
 async fn topologies_that_are_not_built_are_refused_by_name() {
     for url in [
@@ -167,7 +169,7 @@ async fn check_half_silent(silent: impl FnMut(&[Vec<u8>]) -> bool + Send + 'stat
     assert_tells(&error, "Unreachable", "see that it runs", "time", true);
 }
 
-// Red when each connection has a timeout of its own.
+// Red when connecting may take twice the operation timeout.
 #[tokio::test]
 async fn a_server_that_answers_one_connection_only_is_unreachable_in_time() {
     let mut connections = 0;
@@ -225,6 +227,7 @@ async fn a_missing_unix_socket_is_unreachable() {
     .await;
 }
 
+// Red when whatever keeps a connection from being made is told as unreachable.
 #[tokio::test]
 async fn wrong_credentials_are_refused_at_connect() {
     let server = Server::builder()
@@ -259,7 +262,7 @@ async fn wrong_credentials_are_refused_at_connect() {
     }
 }
 
-// Red when a user without a password is dropped silently.
+// Red when fred drops the user.
 #[tokio::test]
 async fn a_user_without_a_password_is_not_somebody_else() {
     let server = Server::builder()
@@ -286,6 +289,7 @@ async fn a_database_that_is_not_there_is_refused_at_connect() {
     check_connect(options, "Refused", "", "DB index is out of range", false).await;
 }
 
+// Red when this is like any other error.
 #[tokio::test]
 async fn a_server_with_too_many_clients_is_refused_at_connect() {
     let server = Server::builder().config("maxclients", "2").start().unwrap();
@@ -294,6 +298,7 @@ async fn a_server_with_too_many_clients_is_refused_at_connect() {
 }
 
 /// Whoever connects while the server has trouble of this kind is told so.
+// Red when whatever keeps a connection from being made is told as unreachable.
 #[tokio::test]
 async fn trouble_at_connect_is_told() {
     let server = Server::start().unwrap();

@@ -64,6 +64,7 @@ async fn assert_not_taken(lock: &Lock) {
     assert_wrong_type(soon(lock.try_acquire_for(SOON * 2)).await);
 }
 
+// Red when the error of a script is answered as text, or WRONGTYPE is like any other error.
 #[tokio::test]
 async fn foreign_data_at_the_lock_is_reported_and_left_alone() {
     let server = Server::start().unwrap();
@@ -83,6 +84,7 @@ async fn foreign_data_at_the_lock_is_reported_and_left_alone() {
     lock.acquire().await.unwrap().release().await.unwrap();
 }
 
+// Red when WRONGTYPE is like any other error.
 #[tokio::test]
 async fn foreign_data_at_the_queue_is_reported_and_left_alone() {
     let server = Server::start().unwrap();
@@ -98,7 +100,7 @@ async fn foreign_data_at_the_queue_is_reported_and_left_alone() {
     lock.acquire().await.unwrap().release().await.unwrap();
 }
 
-// Red when `leave` deletes `alive` without a look at what it is.
+// Red when `leave` deletes `alive` whatever it is.
 #[tokio::test]
 async fn foreign_data_among_the_signs_of_life_is_reported_to_who_waits_and_left_alone() {
     let server = Server::start().unwrap();
@@ -174,21 +176,25 @@ async fn check_waiter(key: &str, fenced: bool) {
         .unwrap();
 }
 
+// Red without `pcall` around each id in renew.lua, or when release.lua deletes the key.
 #[tokio::test]
 async fn a_waiter_is_told_of_foreign_data_at_the_lock() {
     check_waiter(LOCK, false).await;
 }
 
+// Red without `pcall` around each id in renew.lua.
 #[tokio::test]
 async fn a_waiter_is_told_of_foreign_data_at_the_queue() {
     check_waiter(QUEUE, false).await;
 }
 
+// Red when `leave` deletes `alive` whatever it is.
 #[tokio::test]
 async fn a_waiter_is_told_of_foreign_data_among_the_signs_of_life() {
     check_waiter(ALIVE, false).await;
 }
 
+// Red without `pcall` around each id in renew.lua.
 #[tokio::test]
 async fn a_waiter_is_told_of_foreign_data_at_its_fencing_token() {
     check_waiter(FENCE, true).await;

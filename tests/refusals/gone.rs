@@ -21,6 +21,7 @@ async fn check_gone(client: Client, stop: impl Fn()) {
     }
 }
 
+// Red when one command may take the whole operation timeout.
 #[tokio::test]
 async fn a_wait_for_a_killed_server_ends_in_time_with_an_error() {
     let server = Server::start().unwrap();
@@ -28,6 +29,7 @@ async fn a_wait_for_a_killed_server_ends_in_time_with_an_error() {
     check_gone(client, || server.kill()).await;
 }
 
+// Red when one command may take the whole operation timeout.
 #[tokio::test]
 async fn a_wait_for_a_stopped_server_ends_in_time_with_an_error() {
     let server = Server::start().unwrap();
@@ -132,6 +134,7 @@ async fn a_queued_waiter_whose_server_is_gone_ends_in_time_and_holds_nothing() {
     tokio::join!(check(Server::kill), check(|server| server.pause().unwrap()));
 }
 
+// Red without a policy to reconnect.
 #[tokio::test]
 async fn a_server_that_comes_back_is_used_again() {
     let server = Server::start().unwrap();

@@ -8,7 +8,7 @@ use crate::process::alone;
 use crate::refusals::renewed;
 use crate::support::{chain, connect, ms, soon};
 
-// Red when `ClientOptions` derives Debug, or an error repeats the URL.
+// Red when the Debug text of `ClientOptions` has the configuration in it.
 #[tokio::test]
 async fn a_password_stands_in_no_error_no_debug_text_and_no_log_line() {
     if !alone("refusals::passwords::a_password_stands_in_no_error_no_debug_text_and_no_log_line") {

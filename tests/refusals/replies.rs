@@ -68,7 +68,7 @@ async fn check_passing(server: Server, text: &str, advice: &str) {
     assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
 }
 
-// Red for READONLY, LOADING, … when `is_transient` does not know it.
+// Red when one of these kinds is not transient.
 #[tokio::test]
 async fn trouble_that_passes_is_told_and_waited_for() {
     let cases = [
@@ -161,6 +161,7 @@ async fn an_unknown_error_is_told_at_once() {
     .await;
 }
 
+// Red when OOM is waited out.
 #[tokio::test]
 async fn want_of_memory_is_told_at_once() {
     check_lasting(

@@ -79,6 +79,7 @@ async fn a_full_server_renews_and_releases_and_lets_nobody_in() {
     }
 }
 
+// Red without `flags=allow-oom` in release.lua.
 #[tokio::test]
 async fn a_full_server_releases_by_drop_and_by_force() {
     let server = Server::start().unwrap();
@@ -92,6 +93,7 @@ async fn a_full_server_releases_by_drop_and_by_force() {
     eventually_async(SOON, async || server.keys("*").unwrap().is_empty()).await;
 }
 
+// Red when BUSY is not transient.
 #[tokio::test]
 async fn a_busy_server_is_told_and_waited_for() {
     let server = Server::start().unwrap();
@@ -131,6 +133,7 @@ async fn a_busy_server_is_told_and_waited_for() {
     held.release().await.unwrap();
 }
 
+// Red without `flags=no-writes` in inspect.lua.
 #[tokio::test]
 async fn a_replica_is_told_and_can_be_asked() {
     let primary = Server::start().unwrap();
@@ -161,7 +164,7 @@ async fn a_replica_is_told_and_can_be_asked() {
     eventually_async(SOON, async || !client.lock("x").is_locked().await.unwrap()).await;
 }
 
-// Red when READONLY is final for a renewal.
+// Red when READONLY is not transient.
 #[tokio::test]
 async fn a_primary_that_was_a_replica_for_a_while_is_used_again() {
     let server = Server::start().unwrap();
