@@ -131,7 +131,7 @@ impl Instantly {
                         .collect(),
                 )
             }
-            lock::RELEASE => match entries(&call.args) {
+            lock::RELEASE => match entries(call.args) {
                 1 => Reply::Number(1),
                 many => Reply::Array(vec![Reply::Number(0); many + 1]),
             },
@@ -140,13 +140,13 @@ impl Instantly {
     }
 }
 
-/// How many entries a release names: after two arguments, a number before each lock's entries.
+/// How many entries a release names: the third argument is the only one, or a number stands before each lock's.
 fn entries(args: &[Arg]) -> usize {
     let number = |arg: &Arg| match arg {
         Arg::Number(number) => *number as usize,
         Arg::Text(_) => 0,
     };
-    args.iter().skip(2).map(number).sum()
+    args.iter().skip(2).map(number).sum::<usize>().max(1)
 }
 
 impl Backend for Instantly {

@@ -34,8 +34,9 @@ const LISTED: u64 = 1000;
 /// # Examples
 ///
 /// ```no_run
-/// # async fn example(client: lockyard::Client, sell: impl Future<Output = ()>) -> Result<(), lockyard::Error> {
-/// let stock = client.lock("stock:42");
+/// # use lockyard_lock::Lock;
+/// # async fn example(stock: Lock, sell: impl Future<Output = ()>) -> Result<(), lockyard_core::Error> {
+/// // let stock = client.lock("stock:42");
 /// let guard = stock.acquire().await?;
 /// guard.run(sell).await?; // stops if the lease is lost
 /// guard.release().await?;
