@@ -357,7 +357,8 @@ async fn ten_thousand_holds_are_renewed_by_a_hundred_scripts_a_period() {
     tokio::time::sleep(ms(4000)).await;
     let scripts = server.scripts().unwrap() - before;
     assert!(
-        (1..=200).contains(&scripts),
+        // The window of two periods may see the beginning of a third.
+        (1..=300).contains(&scripts),
         "{scripts} scripts in two periods"
     );
     assert!(guards.iter().all(|guard| guard.state() == HoldState::Held));
