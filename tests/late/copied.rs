@@ -88,7 +88,6 @@ async fn a_look_that_arrives_after_its_waiter_gave_up_creates_no_place() {
     line.nothing_is_left().await;
 }
 
-// Red if release.lua deletes the lock, not the hold that is named.
 #[tokio::test]
 async fn a_release_that_arrives_again_frees_no_newer_hold() {
     let line = Line::patient().await;
@@ -113,7 +112,7 @@ async fn a_release_that_arrives_again_frees_no_newer_hold() {
     line.nothing_is_left().await;
 }
 
-// Red if release.lua deletes the lock, not the hold that is named.
+// Red if a busy answer writes a hold in acquire.lua.
 #[tokio::test]
 async fn a_release_that_arrives_again_frees_no_newer_hold_of_its_owner() {
     let line = Line::patient().await;
@@ -132,7 +131,6 @@ async fn a_release_that_arrives_again_frees_no_newer_hold_of_its_owner() {
     line.nothing_is_left().await;
 }
 
-// Red if release.lua takes the first place of the queue, not the one that is named.
 #[tokio::test]
 async fn giving_up_that_arrives_again_costs_no_newer_place() {
     let line = Line::patient().await;
@@ -151,7 +149,7 @@ async fn giving_up_that_arrives_again_costs_no_newer_place() {
     line.nothing_is_left().await;
 }
 
-// Red if release.lua deletes the lock, not the hold that is named by force.
+// Red if force releases whatever is there, not what it saw.
 #[tokio::test]
 async fn a_release_by_force_that_arrives_again_frees_no_newer_hold() {
     let line = Line::patient().await;

@@ -22,7 +22,6 @@ impl Line {
     }
 }
 
-// Red without a validity in acquire.lua.
 #[tokio::test]
 async fn an_acquire_that_arrives_when_it_is_no_longer_valid_is_refused() {
     let line = Line::new().await;
@@ -42,7 +41,7 @@ async fn an_acquire_that_arrives_when_it_is_no_longer_valid_is_refused() {
     line.nothing_is_left().await;
 }
 
-// Red if an acquire is not tried again under another hold id.
+// Red without a validity in acquire.lua.
 #[tokio::test]
 async fn an_acquire_that_is_held_back_is_replaced_and_harmless_afterwards() {
     let line = Line::new().await;
@@ -60,7 +59,6 @@ async fn an_acquire_that_is_held_back_is_replaced_and_harmless_afterwards() {
     line.nothing_is_left().await;
 }
 
-// Red if release.lua deletes the lock, not the hold that is named.
 #[tokio::test]
 async fn a_release_that_arrives_late_frees_no_newer_hold() {
     let line = Line::new().await;
@@ -115,7 +113,6 @@ async fn a_look_that_arrives_late_creates_no_place() {
     line.nothing_is_left().await;
 }
 
-// Red if release.lua deletes the lock, not the hold that is named by force.
 #[tokio::test]
 async fn a_release_by_force_that_arrives_late_frees_no_newer_hold() {
     let line = Line::new().await;

@@ -18,7 +18,7 @@ async fn with_each_loss(test: impl AsyncFn(Action)) {
     );
 }
 
-// Red if an acquire without an answer is not tried again, or not given up.
+// Red if a busy answer writes a hold in acquire.lua, and if `put` there overwrites.
 #[tokio::test]
 async fn an_acquire_whose_reply_is_lost_succeeds_and_holds_once() {
     with_each_loss(async |loss| {
@@ -43,7 +43,6 @@ async fn an_acquire_whose_reply_is_lost_succeeds_and_holds_once() {
     .await;
 }
 
-// Red if an acquire without an answer is not tried again, or not given up.
 #[tokio::test]
 async fn a_waiter_that_is_not_told_of_its_place_stands_in_the_queue_once() {
     with_each_loss(async |loss| {
@@ -86,6 +85,7 @@ async fn nobody_is_refused_a_free_lock_for_a_reply_that_was_lost() {
     }
 }
 
+// Red if `put` in acquire.lua overwrites.
 #[tokio::test]
 async fn a_re_entry_whose_reply_is_lost_counts_once() {
     with_each_loss(async |loss| {
@@ -136,7 +136,7 @@ async fn a_renewal_whose_reply_is_lost_is_made_again_in_time() {
     .await;
 }
 
-// Red if a release that is absent at its second try counts as lost.
+// Red if the first try may take all the time there is.
 #[tokio::test]
 async fn a_release_whose_reply_is_lost_succeeds() {
     with_each_loss(async |loss| {
@@ -151,6 +151,7 @@ async fn a_release_whose_reply_is_lost_succeeds() {
     .await;
 }
 
+// Red if a busy answer writes a hold in acquire.lua.
 #[tokio::test]
 async fn a_release_whose_reply_is_lost_counts_once() {
     with_each_loss(async |loss| {

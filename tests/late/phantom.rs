@@ -104,6 +104,7 @@ async fn an_acquire_that_arrives_after_its_validity_is_refused() {
 async fn leaves_alone(line: &Line, newer: &LockGuard, expected: Answer) -> Option<()> {
     let holds = line.holds("x");
     assert_eq!(line.arrives_again()?, [expected]);
+    assert_eq!(line.holds("x"), holds);
     line.until_waiting(0).await;
     until_after(Instant::now(), VALID + VALID / 8).await;
     assert_eq!(line.holds("x"), holds);

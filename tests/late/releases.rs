@@ -31,7 +31,7 @@ async fn nested(lock: &Lock) -> (LockGuard, LockGuard) {
     (outer, inner)
 }
 
-// Red if any guard's release in `State::part` is taken for the last.
+// Red if a busy answer writes a hold in acquire.lua.
 #[tokio::test]
 async fn whatever_ends_one_guard_leaves_the_other() {
     let line = Line::patient().await;
@@ -58,7 +58,7 @@ async fn whatever_ends_one_guard_leaves_the_other() {
     }
 }
 
-// Red if a nested acquire shares the hold id of another client.
+// Red if a busy answer writes a hold in acquire.lua.
 #[tokio::test]
 async fn whatever_ends_a_guard_leaves_that_of_another_client() {
     let line = Line::patient().await;
@@ -100,7 +100,6 @@ async fn ends_for_nothing(line: &Line, lost: LockGuard, end: End, newer: &LockGu
     assert_eq!(newer.state(), HoldState::Held);
 }
 
-// Red if release.lua deletes the lock, not the hold that is named.
 #[tokio::test]
 async fn a_guard_that_outlived_its_lease_does_not_release_who_came_after() {
     let line = Line::patient().await;
@@ -115,7 +114,6 @@ async fn a_guard_that_outlived_its_lease_does_not_release_who_came_after() {
     }
 }
 
-// Red if release.lua deletes the lock, not the hold that is named.
 #[tokio::test]
 async fn a_guard_released_by_force_does_not_release_who_came_after() {
     let line = Line::patient().await;
@@ -130,7 +128,6 @@ async fn a_guard_released_by_force_does_not_release_who_came_after() {
     }
 }
 
-// Red if release.lua deletes the lock, not the hold that is named.
 #[tokio::test]
 async fn a_guard_that_does_not_know_of_its_loss_does_not_release_who_came_after() {
     let line = Line::patient().await;
@@ -145,7 +142,6 @@ async fn a_guard_that_does_not_know_of_its_loss_does_not_release_who_came_after(
     }
 }
 
-// Red without `Drop for Background`.
 #[tokio::test]
 async fn a_release_that_is_refused_is_made_once_more_in_the_background() {
     let line = Line::patient().await;

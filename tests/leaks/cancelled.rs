@@ -250,7 +250,7 @@ async fn a_re_entry_from_another_client_leaves_the_first_ones_hold_wherever_it_i
     scene.ends().await;
 }
 
-// Red without `Drop for Background`.
+// Red without `Drop for Hold`.
 #[tokio::test]
 async fn a_release_leaves_nothing_wherever_it_is_dropped() {
     let scene = Scene::new().await;
@@ -262,7 +262,7 @@ async fn a_release_leaves_nothing_wherever_it_is_dropped() {
     scene.ends().await;
 }
 
-// Red if any guard's release in `State::part` is taken for the last.
+// Red without `Drop for Hold`.
 #[tokio::test]
 async fn a_nested_release_leaves_the_outer_hold_wherever_it_is_dropped() {
     let scene = Scene::new().await;
