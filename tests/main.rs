@@ -29,6 +29,9 @@ mod loss;
 // How the watchdog keeps what is held, and only that.
 mod renewal;
 
+// Many calls at once.
+mod together;
+
 // How waiters are told, and what waiting costs.
 mod waiting;
 

@@ -6,6 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use lockyard::{Client, ClientOptions, Error, Lock, LockGuard, Owner};
+use lockyard_lua::lock::{ACQUIRE, INSPECT, RELEASE, RENEW};
 use lockyard_testkit::{Server, eventually_async, redis};
 use tokio::task::JoinHandle;
 
@@ -168,7 +169,6 @@ pub(crate) fn assert_quick_scripts(server: &Server) {
 
 /// Has a server know the scripts, so that each call is one command from the first on.
 pub(crate) fn cache_scripts(server: &Server) {
-    use lockyard_lua::lock::{ACQUIRE, INSPECT, RELEASE, RENEW};
     for script in [ACQUIRE, RENEW, RELEASE, INSPECT] {
         server.command(&["SCRIPT", "LOAD", script]).unwrap();
     }
@@ -183,22 +183,23 @@ pub(crate) enum Script {
 }
 
 impl Script {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Acquire => ACQUIRE,
+            Self::Renew => RENEW,
+            Self::Release => RELEASE,
+        }
+    }
+
     /// Matches every call of this script.
     pub(crate) fn calls(self) -> impl Fn(&[Vec<u8>]) -> bool + Send + 'static {
+        let text = self.text();
+        let sha = fred::util::sha1_hash(text);
         move |words| {
-            // Each script gets the prefix of all inboxes, but each in another place.
-            let place = match self {
-                Self::Acquire => 4,
-                Self::Renew => 0,
-                Self::Release => 1,
+            let calls = |name: &str, script: &str| {
+                words[0].eq_ignore_ascii_case(name.as_bytes()) && words[1] == script.as_bytes()
             };
-            let is_script =
-                words[0].eq_ignore_ascii_case(b"EVALSHA") || words[0].eq_ignore_ascii_case(b"EVAL");
-            let keys = words
-                .get(2)
-                .and_then(|keys| std::str::from_utf8(keys).ok()?.parse::<usize>().ok());
-            let arg = keys.and_then(|keys| words.get(3 + keys + place));
-            is_script && arg.is_some_and(|arg| arg.ends_with(b"inbox:"))
+            calls("EVALSHA", &sha) || calls("EVAL", text)
         }
     }
 }

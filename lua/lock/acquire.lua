@@ -1,40 +1,45 @@
 #!lua
--- Acquires a lock, re-enters it, or joins its queue.
+-- Acquires locks, re-enters them, or joins their queues.
 --
--- KEYS[1]  lock    hash: hold id -> count:deadline:since[:token], server ms
--- KEYS[2]  queue   zset: hold|kind|weight|lease|grant -> ticket
--- KEYS[3]  alive   zset: client -> server ms at which it counts as gone
--- KEYS[4]  fence   string: the last fencing token
--- ARGV[1]  hold id
--- ARGV[2]  lease   ms
--- ARGV[3]  valid   server µs after which this command is refused
--- ARGV[4]  mode    try, wait, or reenter
--- ARGV[5]  terms   kind|grant|waiter|ticket|inbox, in one as the fast path needs only the first letter:
---                  kind - plain, f fenced; grant ms, the lease of a hold that somebody else's script writes;
---                  waiter ms, after which a silent client counts as gone; ticket to queue with again, 0 for
---                  a new one; inbox, the prefix of every client's channel
+-- KEYS[4i-3]  lock    the i-th; hash: hold id -> count:deadline:since[:token], server ms
+-- KEYS[4i-2]  queue   zset: hold|kind|weight|lease|grant -> ticket
+-- KEYS[4i-1]  alive   zset: client -> server ms at which it counts as gone
+-- KEYS[4i]    fence   string: the last fencing token
+-- ARGV[1]     valid   server µs after which this command is refused
+-- ARGV[2]     terms   waiter|inbox: ms after which a silent client counts as gone; the prefix of every inbox
+-- ARGV[3i]    hold    the i-th hold id
+-- ARGV[3i+1]  lease   ms
+-- ARGV[3i+2]  wish    kind, mode|grant|ticket, in one as the fast path needs only the first two letters:
+--                     kind - plain, f fenced; mode t try, w wait, r reenter; grant ms, the lease of a hold that
+--                     somebody else's script writes; ticket to queue with again, 0 for a new one
 --
--- Returns  the server's µs if held and unfenced; else {1 held, µs, :token},
---          {2 queued, µs, ticket, ms until a look is worth while}, {3 busy, µs}, {4 stale, µs},
---          {5 unfenced, µs}: a fenced re-entry into a hold without a token.
+-- Returns  the server's µs if the only one is held and unfenced; else {µs, then three values for each}:
+--          1 held, ":token" or "", 0; 2 queued, ticket, ms until a look is worth while; 3 busy, 0, 0;
+--          4 stale, 0, 0; 5 unfenced (a fenced re-entry into a hold without a token), 0, 0;
+--          -1, an error's text, 0.
 -- Late     refused after `valid`; until then a second copy may leave a hold or a place,
 --          which the client's release after `valid` removes.
--- Cost     O(log n) in the queue, and up to 100 dead waiters.
+-- Cost     O(log n) in the queue for each, and up to 100 dead waiters in all.
 local call = redis.call
 local time = call("TIME")
 local us = time[1] * 1000000 + time[2]
-if us > tonumber(ARGV[3]) then return {4, us} end
-if string.byte(ARGV[5]) == 45 and ARGV[4] ~= "reenter" and call("EXISTS", KEYS[1], KEYS[2]) == 0 then
+local stale = us > tonumber(ARGV[1])
+-- A plain hold of a lock that is free and has no queue.
+local function enter(lock, queue, hold, lease, wish)
+  local kind, mode = string.byte(wish, 1, 2)
+  if stale or kind ~= 45 or mode == 114 or call("EXISTS", lock, queue) > 0 then return end
   local since = (us - us % 1000) / 1000
-  call("HSET", KEYS[1], ARGV[1], string.format("1:%d:%d", since + ARGV[2], since))
-  call("PEXPIRE", KEYS[1], ARGV[2])
-  return us
+  call("HSET", lock, hold, string.format("1:%d:%d", since + lease, since))
+  call("PEXPIRE", lock, lease)
+  return 1
 end
+if #KEYS == 4 and enter(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then return us end
 
-local inbox = string.match(ARGV[5], "^.-|.-|.-|.-|(.*)$")
+local waiter, inbox = string.match(ARGV[2], "^(.-)|(.*)$")
+waiter = tonumber(waiter)
 -- shared: clock
 local ms = (us - us % 1000) / 1000
-local more, budget = 0, 100
+local more, budget, news = 0, 100, {}
 -- Not tostring or "..", which spoil numbers of this size.
 local function text(number) return string.format("%d", number) end
 local function grow(key, ttl) if call("PTTL", key) < ttl then call("PEXPIRE", key, ttl) end end
@@ -98,45 +103,63 @@ local function grant(lock, queue, alive, fence, own)
     -- What is no entry of ours can hold nothing, and goes like the dead.
     if hold and tonumber(call("ZSCORE", alive, client) or 0) > ms then
       local token = kind == "f" and mint(fence) or ""
-      local told = redis.pcall("PUBLISH", inbox .. client, "granted " .. text(us) .. " " .. entry .. token)
+      local message = "granted " .. text(us) .. " " .. entry .. token
+      local told = redis.pcall("PUBLISH", inbox .. client, message)
       -- Without the right to publish the entry stays, and its own look grants it.
       if type(told) == "table" then return end
-      if told > 0 then put(lock, hold, tonumber(first), token) end
+      if told > 0 then
+        put(lock, hold, tonumber(first), token)
+        news[#news + 1] = message
+      end
     end
     leave(queue, alive, entry)
   end
 end
 -- end
-local lock, queue, alive, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local hold, lease, mode = ARGV[1], ARGV[2], ARGV[4]
-local kind, first, waiter, ticket = string.match(ARGV[5], "^(.-)|(.-)|(.-)|(.-)|")
-local function held(token) if token == "" then return us end return {1, us, token} end
-
-prune(lock)
-local owner, client = string.match(hold, "^(.-)/(.-)%.")
-local token = held_by(lock, owner)
-if token then
-  if token == "" and kind == "f" then return {5, us} end
-  put(lock, hold, tonumber(lease), token)
-  return held(token)
+local function join(queue, alive, entry, client, ticket)
+  if ticket == 0 then ticket = math.max(us, (tonumber(call("ZRANGE", queue, -1, -1, "WITHSCORES")[2]) or 0) + 1) end
+  call("ZADD", queue, "NX", text(ticket), entry)
+  grow(queue, waiter)
+  call("ZREMRANGEBYSCORE", alive, 0, text(ms))
+  call("ZADD", alive, "GT", text(ms + waiter), client)
+  grow(alive, waiter)
+  return ticket
 end
-if mode == "reenter" then return {3, us} end
-if mode == "try" then grant(lock, queue, alive, fence) end
-if call("EXISTS", lock, queue) == 0 then
-  token = kind == "f" and mint(fence) or ""
-  put(lock, hold, tonumber(lease), token)
-  return held(token)
+local function one(i)
+  local lock, queue, alive, fence = KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i]
+  local hold, lease, wish = ARGV[3 * i], tonumber(ARGV[3 * i + 1]), ARGV[3 * i + 2]
+  if stale then return 4, 0, 0 end
+  local kind, mode, first, ticket = string.match(wish, "^(.)(.)|(.-)|(.-)$")
+  prune(lock)
+  local owner, client = string.match(hold, "^(.-)/(.-)%.")
+  local token = held_by(lock, owner)
+  if token then
+    if token == "" and kind == "f" then return 5, 0, 0 end
+    put(lock, hold, lease, token)
+    return 1, token, 0
+  end
+  if mode == "r" then return 3, 0, 0 end
+  if mode == "t" then grant(lock, queue, alive, fence) end
+  if call("EXISTS", lock, queue) == 0 then
+    token = kind == "f" and mint(fence) or ""
+    put(lock, hold, lease, token)
+    return 1, token, 0
+  end
+  if mode == "t" then return 3, 0, 0 end
+  local entry = table.concat({hold, kind, "1", text(lease), first}, "|")
+  ticket = join(queue, alive, entry, client, tonumber(ticket))
+  token = grant(lock, queue, alive, fence, entry)
+  if token then return 1, token, 0 end
+  return 2, ticket, look_in(lock, waiter)
 end
-if mode == "try" then return {3, us} end
 
-waiter, ticket = tonumber(waiter), tonumber(ticket)
-local entry = table.concat({hold, kind, "1", lease, first}, "|")
-if ticket == 0 then ticket = math.max(us, (tonumber(call("ZRANGE", queue, -1, -1, "WITHSCORES")[2]) or 0) + 1) end
-call("ZADD", queue, "NX", text(ticket), entry)
-grow(queue, waiter)
-call("ZREMRANGEBYSCORE", alive, 0, text(ms))
-call("ZADD", alive, "GT", text(ms + waiter), client)
-grow(alive, waiter)
-token = grant(lock, queue, alive, fence, entry)
-if token then return held(token) end
-return {2, us, ticket, look_in(lock, waiter)}
+local reply = {us}
+for i = 1, #KEYS / 4 do
+  local ok, status, value, look = true, 1, "", 0
+  if #KEYS == 4 or not enter(KEYS[4 * i - 3], KEYS[4 * i - 2], ARGV[3 * i], ARGV[3 * i + 1], ARGV[3 * i + 2]) then
+    ok, status, value, look = pcall(one, i)
+    if not ok then status, value, look = -1, type(status) == "table" and status.err or status, 0 end
+  end
+  reply[3 * i - 1], reply[3 * i], reply[3 * i + 1] = status, value, look
+end
+return reply

@@ -5,28 +5,25 @@
 -- KEYS[4i-2]  queue   zset: hold|kind|weight|lease|grant -> ticket
 -- KEYS[4i-1]  alive   zset: client -> server ms at which it counts as gone
 -- KEYS[4i]    fence   string: the last fencing token
--- ARGV[1]     hold    the hold id of the only entry; "" with many entries, or by force
--- ARGV[2]     inbox   the prefix of every client's channel
--- ARGV[3...]  the only entry; or for each lock how many entries, and these:
---             hold|kind|weight|lease|grant, or !hold by force
+-- ARGV[1]     inbox   the prefix of every client's channel
+-- ARGV[2...]  for each lock how many entries, and these: hold|kind|weight|lease|grant, or !hold by force
 --
 -- Returns  1 if the only entry held and nobody waits; else {1 if more waiters can be served,
---          then for each entry 1 released, 0 absent, -1 the lock's keys could not be used}.
+--          then for each entry 1 released, 0 absent, or why the lock's keys could not be used;
+--          then the messages that were sent, as the one who releases may know whom they are for}.
 -- Late     harmless: creates nothing, and a hold id is never used again.
 -- Cost     O(log n) in the queue for each entry, and up to 100 dead waiters in all.
 local call = redis.call
-local only
-if ARGV[1] ~= "" then
-  only = call("HDEL", KEYS[1], ARGV[1])
-  if only == 1 and call("EXISTS", KEYS[2]) == 0 then return 1 end
+if #ARGV == 3 and call("EXISTS", KEYS[2]) == 0 then
+  if call("HDEL", KEYS[1], string.match(ARGV[3], "^[^|]+")) == 1 then return 1 end
 end
 
-local inbox = ARGV[2]
+local inbox = ARGV[1]
 local time = call("TIME")
 local us = time[1] * 1000000 + time[2]
 -- shared: clock
 local ms = (us - us % 1000) / 1000
-local more, budget = 0, 100
+local more, budget, news = 0, 100, {}
 -- Not tostring or "..", which spoil numbers of this size.
 local function text(number) return string.format("%d", number) end
 local function grow(key, ttl) if call("PTTL", key) < ttl then call("PEXPIRE", key, ttl) end end
@@ -74,10 +71,14 @@ local function grant(lock, queue, alive, fence, own)
     -- What is no entry of ours can hold nothing, and goes like the dead.
     if hold and tonumber(call("ZSCORE", alive, client) or 0) > ms then
       local token = kind == "f" and mint(fence) or ""
-      local told = redis.pcall("PUBLISH", inbox .. client, "granted " .. text(us) .. " " .. entry .. token)
+      local message = "granted " .. text(us) .. " " .. entry .. token
+      local told = redis.pcall("PUBLISH", inbox .. client, message)
       -- Without the right to publish the entry stays, and its own look grants it.
       if type(told) == "table" then return end
-      if told > 0 then put(lock, hold, tonumber(first), token) end
+      if told > 0 then
+        put(lock, hold, tonumber(first), token)
+        news[#news + 1] = message
+      end
     end
     leave(queue, alive, entry)
   end
@@ -88,32 +89,28 @@ local function revoke(lock, hold)
   if held == 1 and client then redis.pcall("PUBLISH", inbox .. client, "revoked " .. hold) end
   return held
 end
-local function remove(lock, queue, alive, entry)
-  local hold = string.match(entry, "^!(.*)")
-  if hold then return revoke(lock, hold) end
-  local held = only or call("HDEL", lock, string.match(entry, "^[^|]+"))
-  return math.max(held, leave(queue, alive, entry))
+local function remove(k, queued, entry)
+  if string.byte(entry) == 33 then return revoke(KEYS[k], string.sub(entry, 2)) end
+  local held = call("HDEL", KEYS[k], string.sub(entry, 1, string.find(entry, "|", 1, true) - 1))
+  return queued and math.max(held, leave(KEYS[k + 1], KEYS[k + 2], entry)) or held
 end
-local function release(k, from, to)
-  local lock, queue, alive, fence = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
-  local statuses = {}
-  if not only and call("EXISTS", lock, queue) == 0 then return statuses end
-  for i = from, to do statuses[i] = remove(lock, queue, alive, ARGV[i]) end
-  prune(lock)
-  -- What keeps a waiter from being served is the waiter's affair, and told it when it looks.
-  pcall(grant, lock, queue, alive, fence)
-  return statuses
+local function serve(k)
+  prune(KEYS[k])
+  grant(KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3])
 end
 
-local reply, at = {0}, 3
+local reply, at = {0}, 2
 for k = 1, #KEYS, 4 do
-  local from = only and at or at + 1
-  local to = only and at or at + tonumber(ARGV[at])
-  local ok, statuses = pcall(release, k, from, to)
-  -- pcall gives the error's text and not a table, from Redis 7 on.
-  if not ok and #KEYS == 4 then return {err = type(statuses) == "table" and statuses.err or statuses} end
-  for i = from, to do reply[#reply + 1] = ok and (statuses[i] or 0) or -1 end
-  at = to + 1
+  local queued, last = call("EXISTS", KEYS[k + 1]) == 1, at + tonumber(ARGV[at])
+  for i = at + 1, last do
+    local ok, status = pcall(remove, k, queued, ARGV[i])
+    -- pcall gives the error's text and not a table, from Redis 7 on.
+    reply[#reply + 1] = (ok or type(status) == "string") and status or status.err
+  end
+  -- What keeps a waiter from being served is the waiter's affair, and told it when it looks.
+  if queued then pcall(serve, k) end
+  at = last + 1
 end
 reply[1] = more
+for _, message in ipairs(news) do reply[#reply + 1] = message end
 return reply

@@ -1,5 +1,5 @@
 local ms = (us - us % 1000) / 1000
-local more, budget = 0, 100
+local more, budget, news = 0, 100, {}
 -- Not tostring or "..", which spoil numbers of this size.
 local function text(number) return string.format("%d", number) end
 local function grow(key, ttl) if call("PTTL", key) < ttl then call("PEXPIRE", key, ttl) end end

@@ -22,10 +22,14 @@ local function grant(lock, queue, alive, fence, own)
     -- What is no entry of ours can hold nothing, and goes like the dead.
     if hold and tonumber(call("ZSCORE", alive, client) or 0) > ms then
       local token = kind == "f" and mint(fence) or ""
-      local told = redis.pcall("PUBLISH", inbox .. client, "granted " .. text(us) .. " " .. entry .. token)
+      local message = "granted " .. text(us) .. " " .. entry .. token
+      local told = redis.pcall("PUBLISH", inbox .. client, message)
       -- Without the right to publish the entry stays, and its own look grants it.
       if type(told) == "table" then return end
-      if told > 0 then put(lock, hold, tonumber(first), token) end
+      if told > 0 then
+        put(lock, hold, tonumber(first), token)
+        news[#news + 1] = message
+      end
     end
     leave(queue, alive, entry)
   end

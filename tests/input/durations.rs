@@ -16,8 +16,8 @@ fn leases_sent(proxy: &Proxy) -> Arc<Mutex<Vec<String>>> {
     let is_acquire = Script::Acquire.calls();
     let note = move |words: &[Vec<u8>]| {
         if is_acquire(words) {
-            // After the script, the number of keys, four keys and the hold id.
-            let lease = String::from_utf8_lossy(&words[8]);
+            // After the script, the number of keys, four keys, validity, terms and the hold id.
+            let lease = String::from_utf8_lossy(&words[10]);
             seen.lock().unwrap().push(lease.into_owned());
         }
         false

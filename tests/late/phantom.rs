@@ -20,7 +20,7 @@ enum Answer {
 fn answer(reply: &Value) -> Answer {
     match reply {
         Value::Int(_) => Answer::Held,
-        Value::Array(parts) => match parts[0] {
+        Value::Array(parts) => match parts[1] {
             Value::Int(1) => Answer::Held,
             Value::Int(2) => Answer::Queued,
             Value::Int(3) => Answer::Busy,

@@ -138,25 +138,31 @@ impl Bare {
         valid: u64,
         ticket: u64,
     ) -> RedisResult<Acquired> {
-        let numbers = [LEASE, valid, GRANT, WAITER, ticket].map(|number| number.to_string());
-        let [lease, valid, grant, waiter, ticket] = &numbers;
-        let terms = [id.kind(), grant, waiter, ticket, &self.inbox].join("|");
-        let args = [&id.hold(), lease, valid, mode, &terms];
+        let args = [
+            valid.to_string(),
+            format!("{WAITER}|{}", self.inbox),
+            id.hold(),
+            LEASE.to_string(),
+            format!("{}{}|{GRANT}|{ticket}", id.kind(), &mode[..1]),
+        ];
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let reply = self.run(ACQUIRE, &[self], &args)?;
-        Ok(match array(reply.clone()).as_deref() {
-            None if micros(&reply) => Acquired::Held(String::new()),
-            Some([Value::Int(1), us, Value::BulkString(token)]) if micros(us) => {
-                Acquired::Held(text(token))
-            }
-            Some([Value::Int(2), us, Value::Int(ticket), Value::Int(look)]) if micros(us) => {
-                Acquired::Queued {
-                    ticket: *ticket as u64,
-                    look: *look as u64,
-                }
-            }
-            Some([Value::Int(3), us]) if micros(us) => Acquired::Busy,
-            Some([Value::Int(4), us]) if micros(us) => Acquired::Stale,
-            Some([Value::Int(5), us]) if micros(us) => Acquired::Unfenced,
+        let parts = array(reply.clone());
+        let Some([us, Value::Int(status), value, Value::Int(look)]) = parts.as_deref() else {
+            assert!(micros(&reply), "no answer to an acquire: {reply:?}");
+            return Ok(Acquired::Held(String::new()));
+        };
+        assert!(micros(us), "{reply:?}");
+        Ok(match (status, value) {
+            (1, Value::BulkString(token)) => Acquired::Held(text(token)),
+            (2, Value::Int(ticket)) => Acquired::Queued {
+                ticket: *ticket as u64,
+                look: *look as u64,
+            },
+            (3, _) => Acquired::Busy,
+            (4, _) => Acquired::Stale,
+            (5, _) => Acquired::Unfenced,
+            (-1, Value::BulkString(error)) => return Err(refusal(&text(error))),
             _ => panic!("no answer to an acquire: {reply:?}"),
         })
     }
@@ -196,60 +202,57 @@ impl Bare {
 
     /// Releases an id in the way that expects it to hold.
     pub(crate) fn release(&self, id: &Id) -> Batch<i64> {
-        self.try_release(&id.hold(), &[(self, &[&id.entry()])])
-            .unwrap()
+        self.try_release(&[(self, &[&id.entry()])]).unwrap()
     }
 
     /// Releases any ids at once.
     pub(crate) fn release_many(&self, ids: &[&Id]) -> Batch<i64> {
         let entries: Vec<String> = ids.iter().map(|id| id.entry()).collect();
         let entries: Vec<&str> = entries.iter().map(String::as_str).collect();
-        self.try_release("", &[(self, &entries)]).unwrap()
+        self.try_release(&[(self, &entries)]).unwrap()
     }
 
     /// Releases holds by force.
     pub(crate) fn force(&self, holds: &[String]) -> Batch<i64> {
         let entries: Vec<String> = holds.iter().map(|hold| format!("!{hold}")).collect();
         let entries: Vec<&str> = entries.iter().map(String::as_str).collect();
-        self.try_release("", &[(self, &entries)]).unwrap()
+        self.try_release(&[(self, &entries)]).unwrap()
     }
 
-    pub(crate) fn try_release(
-        &self,
-        hold: &str,
-        entries: &[(&Self, &[&str])],
-    ) -> RedisResult<Batch<i64>> {
+    /// Releases in several locks; -1 for a lock whose keys cannot be used, an error if it is the only one.
+    pub(crate) fn try_release(&self, entries: &[(&Self, &[&str])]) -> RedisResult<Batch<i64>> {
         let locks: Vec<&Self> = entries.iter().map(|(lock, _)| *lock).collect();
-        let mut args = vec![hold.to_owned(), self.inbox.clone()];
+        let mut args = vec![self.inbox.clone()];
         for (_, entries) in entries {
-            if hold.is_empty() {
-                args.push(entries.len().to_string());
-            }
+            args.push(entries.len().to_string());
             args.extend(entries.iter().map(|entry| (*entry).to_owned()));
         }
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let reply = self.run(RELEASE, &locks, &args)?;
-        let Some(numbers) = array(reply.clone()) else {
-            assert_eq!((reply, hold.is_empty()), (Value::Int(1), false));
+        let count: usize = entries.iter().map(|(_, entries)| entries.len()).sum();
+        let Some(parts) = array(reply.clone()) else {
+            assert_eq!((reply, count), (Value::Int(1), 1));
             return Ok(Batch {
                 more: false,
                 each: vec![1],
             });
         };
-        let mut numbers = numbers.iter().map(|value| match value {
-            Value::Int(number) => *number,
-            _ => panic!("no answer to a release: {numbers:?}"),
-        });
-        let more = numbers.next().unwrap() == 1;
-        let each: Vec<i64> = numbers.collect();
-        assert_eq!(
-            each.len(),
-            entries
-                .iter()
-                .map(|(_, entries)| entries.len())
-                .sum::<usize>()
-        );
-        Ok(Batch { more, each })
+        let mut each = Vec::new();
+        for part in &parts[1..=count] {
+            match part {
+                Value::Int(number) => each.push(*number),
+                Value::BulkString(error) if locks.len() == 1 => return Err(refusal(&text(error))),
+                Value::BulkString(_) => each.push(-1),
+                _ => panic!("no answer to a release: {parts:?}"),
+            }
+        }
+        for news in &parts[count + 1..] {
+            assert!(matches!(news, Value::BulkString(news) if news.starts_with(b"granted ")));
+        }
+        Ok(Batch {
+            more: parts[0] == Value::Int(1),
+            each,
+        })
     }
 
     /// The hold ids and their values, `count:deadline:since[:token]`.
@@ -361,6 +364,12 @@ fn array(value: Value) -> Option<Vec<Value>> {
         Value::Array(values) => Some(values),
         _ => None,
     }
+}
+
+/// The error that a script has put into its reply.
+fn refusal(text: &str) -> redis::RedisError {
+    let reply = redis::parse_redis_value(format!("-{text}\r\n").as_bytes()).unwrap();
+    reply.extract_error().unwrap_err()
 }
 
 /// Whether a value is a time of the server's in µs.

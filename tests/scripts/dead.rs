@@ -122,7 +122,7 @@ fn dead_waiters_of_several_locks_are_removed_within_one_budget() {
     let _inbox = listen(&server, &two, &ids[80]);
     let (first, second) = (first.entry(), second.entry());
     let release = || {
-        one.try_release("", &[(&one, &[&first]), (&two, &[&second])])
+        one.try_release(&[(&one, &[&first]), (&two, &[&second])])
             .unwrap()
     };
     assert_eq!(
@@ -135,7 +135,7 @@ fn dead_waiters_of_several_locks_are_removed_within_one_budget() {
     assert_eq!((one.queue().len(), two.queue().len()), (0, 61));
     // The inbox's prefix is that of the lock whose connection it is.
     let release = || {
-        two.try_release("", &[(&one, &[&first]), (&two, &[&second])])
+        two.try_release(&[(&one, &[&first]), (&two, &[&second])])
             .unwrap()
     };
     assert_eq!(release(), batch(&[0, 0]));

@@ -79,18 +79,18 @@ impl Model {
     }
 
     pub(crate) fn release(&mut self, ids: &[&Id]) -> Vec<i64> {
-        let holds = matches!(ids, [id] if self.holds.contains_key(*id));
+        let queued = !self.queue.is_empty();
         let gone = |id: &&Id| {
             let waiting = self.queue.len();
             self.queue.retain(|_, other| other != *id);
             i64::from(self.holds.remove(*id).is_some() || self.queue.len() < waiting)
         };
         let gone = ids.iter().map(gone).collect();
-        // The usual release, of a hold for which nobody waits, has no look at others.
-        if !holds || !self.queue.is_empty() {
+        // A release where nobody waits has no look at others.
+        if queued {
             self.prune();
+            self.grant(None);
         }
-        self.grant(None);
         gone
     }
 

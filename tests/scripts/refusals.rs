@@ -110,7 +110,7 @@ fn a_key_of_another_type_leaves_the_other_releases_of_a_batch_unharmed() {
         three.spoil(&server, part);
         let entry = three.holder.entry();
         let entries: &[&str] = &[&entry];
-        let released = one.try_release("", &[(one, entries), (two, entries), (last, entries)]);
+        let released = one.try_release(&[(one, entries), (two, entries), (last, entries)]);
         // What stands in the way of a grant is no affair of the holder's.
         let second = if part < 2 { -1 } else { 1 };
         let each = vec![1, second, 1];
@@ -143,10 +143,10 @@ fn a_key_of_another_type_is_an_error_for_one_lock_and_stays_as_it_is() {
         let queued = lock.acquire_late(&late, "wait", NEVER, 0);
         assert_eq!(is_wrong_type(queued), part < 3, "{key}");
         let [entry, first, second] = [holder, waiter, late].map(|id| id.entry());
-        let release = |hold: &str, entries: &[&str]| lock.try_release(hold, &[(&lock, entries)]);
-        let forced = release("", &["!h:1/h.9"]);
-        let released = release("h:1/h.1", &[&entry]);
-        let left = release("", &[&first, &second]);
+        let release = |entries: &[&str]| lock.try_release(&[(&lock, entries)]);
+        let forced = release(&["!h:1/h.9"]);
+        let released = release(&[&entry]);
+        let left = release(&[&first, &second]);
         assert_eq!(is_wrong_type(forced), part == 0, "{key}");
         assert_eq!(is_wrong_type(released), part < 2, "{key}");
         assert_eq!(is_wrong_type(left), part < 2, "{key}");

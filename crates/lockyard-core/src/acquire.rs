@@ -9,26 +9,27 @@
 //! 3. If the outcome is unknown the id is given up, and a new one takes its ticket.
 //! 4. A grant counts as soon as its message is there, be the acquire answered or not.
 
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 use tracing::Instrument;
 
-use crate::backend::{Arg, Fault, Lane, Moment};
+use crate::ask::Claim;
+use crate::backend::{Fault, Lane, Moment};
 use crate::backoff::Backoff;
-use crate::cell::{Cell, HoldState};
-use crate::error::Error;
+use crate::cell::{Cell, FencingToken, HoldState};
+use crate::error::{Error, ServerError};
+use crate::gather;
 use crate::hold::Hold;
-use crate::id::{Id, Outcome, Phase, Spec, Terms};
+use crate::id::{Outcome, Spec, Terms};
 use crate::lease::margin;
 use crate::owner::Owner;
-use crate::reply::{Acquired, text_of};
+use crate::reply::{self, Acquired};
 use crate::runtime::Runtime;
 use crate::state::Nest;
+use crate::sync::Sync;
 
 /// How long an acquire may wait for somebody else.
 #[derive(Clone, Copy, Debug)]
@@ -91,15 +92,15 @@ pub async fn acquire(
     Ok(hold)
 }
 
-struct Acquire<'a> {
-    runtime: &'a Arc<Runtime>,
-    spec: &'a Arc<Spec>,
-    owner: Option<Owner>,
-    terms: Terms,
-    wait: Wait,
+pub(crate) struct Acquire<'a> {
+    pub(crate) runtime: &'a Arc<Runtime>,
+    pub(crate) spec: &'a Arc<Spec>,
+    pub(crate) owner: Option<Owner>,
+    pub(crate) terms: Terms,
+    pub(crate) wait: Wait,
     until: Moment,
     /// The place in the queue that a new id takes over; 0 for none.
-    ticket: u64,
+    pub(crate) ticket: u64,
 }
 
 /// How one attempt ended.
@@ -148,7 +149,7 @@ impl Acquire<'_> {
         }
     }
 
-    fn waits(&self) -> bool {
+    pub(crate) fn waits(&self) -> bool {
         match self.wait {
             Wait::Try | Wait::Reenter | Wait::For(Duration::ZERO) => false,
             Wait::For(_) | Wait::Forever => true,
@@ -170,85 +171,115 @@ impl Acquire<'_> {
             return Ok(attempt);
         }
         let core = self.runtime.core();
-        let valid = match core.valid_until(Lane::Caller, self.patience()).await {
-            Ok(valid) => valid,
-            Err(fault) => return Ok(Attempt::Failed(fault)),
+        let Some(mut ask) = self.ask()? else {
+            return Ok(match core.sync(Lane::Caller, self.patience()).await {
+                Ok(()) => Attempt::Again,
+                Err(fault) => Attempt::Failed(fault),
+            });
         };
-        let mode = match self.wait {
-            Wait::Reenter => "reenter",
-            _ if self.waits() && core.queues() => "wait",
-            _ => "try",
-        };
-        let (claim, mut told, args) = self.register(mode, valid)?;
-        let timeout = self.patience();
-        let call = core.call(
-            Lane::Caller,
-            &self.spec.family.acquire,
-            &self.spec.keys,
-            &args,
-            timeout,
-        );
+        let call = gather::call(core, ask.item, self.patience());
         let (reply, sent) = tokio::select! {
             biased;
-            outcome = &mut told => return self.told(claim, outcome.ok()),
+            outcome = &mut ask.told => return self.told(ask.claim, outcome.ok()),
             reply = call => match reply {
                 Ok(reply) => reply,
                 Err(fault) => return Ok(Attempt::Failed(fault)),
             },
         };
-        let Some(acquired) = Acquired::parse(&reply) else {
-            return Err(Error::UnexpectedReply {
-                name: self.spec.name.clone(),
-            });
+        let unexpected = || Error::UnexpectedReply {
+            name: self.spec.name.clone(),
         };
-        core.synced(sent, acquired.us());
+        let (us, acquired) = reply::acquired(&reply).ok_or_else(unexpected)?;
+        let sync = Sync {
+            sent,
+            received: core.now(),
+            us,
+        };
         match acquired {
-            Acquired::Held { token, .. } => {
-                let lease = self.terms.lease.duration();
-                let deadline = sent.after(lease).before(margin(lease));
-                let cell = Cell::new(core.now(), deadline, token);
-                // Nobody needs to be told, and telling ourselves would wake another thread for nothing.
-                told.close();
-                core.with(|state| state.held(claim.seq, cell, sent.after(lease / 3)));
-                let hold = claim.into_hold(self)?;
-                match hold.state() {
-                    HoldState::Lost => Err(Error::LeaseLost {
-                        name: self.spec.name.clone(),
-                    }),
-                    _ => Ok(Attempt::Held(hold)),
-                }
-            }
-            Acquired::Queued { ticket, look, .. } => {
+            Acquired::Held(token) => self.held(ask.claim, ask.told, sync, token),
+            Acquired::Queued { ticket, look } => {
                 self.ticket = ticket;
-                let look = core.now().after(
-                    look.saturating_add(Duration::from_millis(1))
-                        .min(core.look_interval()),
-                );
-                core.with(|state| state.queued(claim.seq, ticket, look));
-                tokio::select! {
-                    biased;
-                    outcome = &mut told => self.told(claim, outcome.ok()),
-                    () = core.sleep_until(self.until) => match told.try_recv() {
-                        Ok(outcome) => self.told(claim, Some(outcome)),
-                        Err(TryRecvError::Empty | TryRecvError::Closed) => Ok(Attempt::Over),
-                    },
-                }
+                self.stand(ask.claim, ask.told, sync, look).await
             }
-            Acquired::Busy { .. } => {
-                claim.dismiss();
-                Ok(Attempt::Busy)
-            }
-            Acquired::Stale { .. } => {
-                claim.dismiss();
-                Ok(Attempt::Again)
-            }
-            Acquired::Unfenced { .. } => {
-                claim.dismiss();
-                Err(Error::NotFenced {
-                    name: self.spec.name.clone(),
-                })
+            refused => {
+                core.with(|state| state.answered(sync));
+                self.refused(ask.claim, refused)
             }
         }
+    }
+
+    fn held(
+        &self,
+        claim: Claim,
+        mut told: oneshot::Receiver<Outcome>,
+        sync: Sync,
+        token: Option<FencingToken>,
+    ) -> Result<Attempt, Error> {
+        let (sent, lease) = (sync.sent, self.terms.lease.duration());
+        let deadline = sent.after(lease).before(margin(lease));
+        let cell = Cell::new(sync.received, deadline, token);
+        // Nobody needs to be told, and telling ourselves would wake another thread for nothing.
+        told.close();
+        let cell = self.runtime.core().with(|state| {
+            state.answered(sync);
+            state.held(claim.seq, cell, sent.after(lease / 3));
+            state.cell(claim.seq)
+        });
+        let hold = self.take(claim, cell)?;
+        match hold.state() {
+            HoldState::Lost => Err(Error::LeaseLost {
+                name: self.spec.name.clone(),
+            }),
+            _ => Ok(Attempt::Held(hold)),
+        }
+    }
+
+    /// Stands in the queue until told, or until time is up.
+    async fn stand(
+        &self,
+        claim: Claim,
+        mut told: oneshot::Receiver<Outcome>,
+        sync: Sync,
+        look: Duration,
+    ) -> Result<Attempt, Error> {
+        let core = self.runtime.core();
+        let look = (look + Duration::from_millis(1)).min(core.look_interval());
+        core.with(|state| {
+            state.answered(sync);
+            state.queued(claim.seq, self.ticket, sync.received.after(look));
+        });
+        tokio::select! {
+            biased;
+            outcome = &mut told => self.told(claim, outcome.ok()),
+            () = core.sleep_until(self.until) => match told.try_recv() {
+                Ok(outcome) => self.told(claim, Some(outcome)),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => Ok(Attempt::Over),
+            },
+        }
+    }
+
+    fn refused(&self, claim: Claim, why: Acquired) -> Result<Attempt, Error> {
+        if let Acquired::Error(message) = why {
+            // It may have come as far as the queue, so the claim is left to its drop.
+            return Ok(Attempt::Failed(Fault::Refused(ServerError::new(message))));
+        }
+        claim.dismiss();
+        match why {
+            Acquired::Busy => Ok(Attempt::Busy),
+            Acquired::Unfenced => Err(Error::NotFenced {
+                name: self.spec.name.clone(),
+            }),
+            _ => Ok(Attempt::Again),
+        }
+    }
+
+    /// Takes over the hold that the id has become.
+    fn take(&self, claim: Claim, cell: Option<Arc<Cell>>) -> Result<Hold, Error> {
+        let cell = cell.ok_or(Error::Closed)?;
+        let (spec, owner) = (self.spec, self.owner.clone());
+        let hold = Hold::new(self.runtime, spec, owner, claim.seq, 0, cell);
+        claim.taken();
+        Ok(hold)
     }
 
     /// Shares the hold that the owner has in this client; `None` if it has none.
@@ -285,80 +316,11 @@ impl Acquire<'_> {
         }
     }
 
-    /// Makes the id, before anything is sent.
-    fn register(
-        &self,
-        mode: &'static str,
-        valid: u64,
-    ) -> Result<(Claim, oneshot::Receiver<Outcome>, Vec<Arg>), Error> {
-        let core = self.runtime.core();
-        let seq = core.number();
-        let lease = self.terms.lease.duration();
-        let grant = lease.min(core.options.waiter_timeout).as_millis() as u64;
-        let ms = lease.as_millis() as u64;
-        let (entry, hold) = self.entry(seq, ms, grant);
-        let terms = format!(
-            "{}|{grant}|{}|{}|{}",
-            self.terms.kind,
-            core.options.waiter_timeout.as_millis(),
-            self.ticket,
-            text_of(&core.inbox),
-        );
-        let args = vec![
-            Arg::Text(hold),
-            Arg::Number(ms),
-            Arg::Number(valid),
-            Arg::from(mode),
-            Arg::Text(terms.into()),
-        ];
-        let (tell, told) = oneshot::channel();
-        let id = Id {
-            spec: self.spec.clone(),
-            owner: self.owner.clone(),
-            terms: self.terms,
-            entry,
-            sent: core.now(),
-            phase: Phase::Asked(tell),
-            flying: false,
-        };
-        core.with(|state| {
-            if state.closed {
-                return Err(Error::Closed);
-            }
-            state.register(seq, id);
-            Ok(())
-        })?;
-        Ok((
-            Claim {
-                runtime: self.runtime.clone(),
-                seq,
-                open: true,
-            },
-            told,
-            args,
-        ))
-    }
-
-    /// `hold|kind|weight|lease|grant`, and the hold id at its beginning.
-    fn entry(&self, seq: u64, lease: u64, grant: u64) -> (Bytes, Bytes) {
-        let client = &self.runtime.core().client;
-        let mut entry = String::with_capacity(160);
-        let written = match &self.owner {
-            Some(owner) => write!(entry, "{}/{client}.{seq}", owner.text()),
-            None => write!(entry, "{client}:{seq}/{client}.{seq}"),
-        };
-        let hold = entry.len();
-        let written =
-            written.and_then(|()| write!(entry, "|{}|1|{lease}|{grant}", self.terms.kind));
-        debug_assert!(written.is_ok(), "writing to a string never fails");
-        let entry = Bytes::from(entry);
-        (entry.clone(), entry.slice(..hold))
-    }
-
     fn told(&self, claim: Claim, outcome: Option<Outcome>) -> Result<Attempt, Error> {
         match outcome {
             Some(Outcome::Granted) => {
-                let hold = claim.into_hold(self)?;
+                let cell = self.runtime.core().with(|state| state.cell(claim.seq));
+                let hold = self.take(claim, cell)?;
                 // Noticed too late, the turn is over, but not the place in the order of arrival.
                 Ok(if hold.state() == HoldState::Lost {
                     Attempt::Again
@@ -369,52 +331,6 @@ impl Acquire<'_> {
             Some(Outcome::Gone | Outcome::OwnerHolds) => Ok(Attempt::Again),
             Some(Outcome::Failed(error)) => Err(error),
             None => Err(Error::Closed),
-        }
-    }
-}
-
-/// An id whose outcome nobody has taken yet; dropped, it is abandoned.
-struct Claim {
-    runtime: Arc<Runtime>,
-    seq: u64,
-    open: bool,
-}
-
-impl Claim {
-    /// The id left nothing on the server.
-    fn dismiss(mut self) {
-        self.open = false;
-        let core = self.runtime.core();
-        core.with(|state| state.dismiss(self.seq, core.now()));
-    }
-
-    /// Takes over the hold that the id has become.
-    fn into_hold(mut self, acquire: &Acquire<'_>) -> Result<Hold, Error> {
-        let core = self.runtime.core();
-        let cell = core.with(|state| match state.get(self.seq).map(|id| &id.phase) {
-            Some(Phase::Held(held) | Phase::Lost(held)) => Some(held.cell.clone()),
-            _ => None,
-        });
-        let Some(cell) = cell else {
-            return Err(Error::Closed);
-        };
-        self.open = false;
-        Ok(Hold::new(
-            &self.runtime,
-            acquire.spec,
-            acquire.owner.clone(),
-            self.seq,
-            0,
-            cell,
-        ))
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        if self.open {
-            let core = self.runtime.core();
-            core.with(|state| state.abandon(self.seq, core.now()));
         }
     }
 }

@@ -102,7 +102,7 @@ pub enum Reply {
 }
 
 /// Why a command has no reply.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Fault {
     /// The server refused it, and nothing of it was done unless the error came in the middle of the script.
     Refused(ServerError),

@@ -85,7 +85,7 @@ pub(crate) async fn connect(options: ClientOptions) -> Result<Arc<Runtime>, Erro
         .unwrap_or_else(|_| Err(FredError::new(ErrorKind::Timeout, "no connection in time")))
         .map_err(error)?;
     let core = runtime.core();
-    core.valid_until(Lane::Caller, until.since(core.now()))
+    core.sync(Lane::Caller, until.since(core.now()))
         .await
         .map_err(|fault| core.error("", fault))?;
     let confirmed = async {

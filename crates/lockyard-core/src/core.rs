@@ -1,19 +1,20 @@
 //! What handles, guards and the watchdog of one client share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use fred::error::ErrorKind;
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::alarm::Alarm;
 use crate::backend::{Arg, Backend, Call, Fault, Lane, Moment, Reply};
 use crate::error::{Error, ServerErrorKind};
-use crate::options::{ClientOptions, Waiting};
+use crate::options::ClientOptions;
 use crate::script::Script;
 use crate::state::State;
 use crate::sync::Sync;
@@ -27,6 +28,8 @@ pub(crate) struct Core {
     pub(crate) prefix: String,
     /// What every client's inbox begins with.
     pub(crate) inbox: Bytes,
+    /// What an acquire says of waiting: `waiter timeout in ms|inbox`.
+    pub(crate) terms: Bytes,
     pub(crate) options: ClientOptions,
     numbers: AtomicU64,
     state: Mutex<State>,
@@ -38,15 +41,20 @@ pub(crate) struct Core {
     pub(crate) closing: AtomicBool,
     /// Whether one script may only touch keys of one slot.
     pub(crate) per_slot: AtomicBool,
+    /// The runtime of the watchdog.
+    pub(crate) handle: OnceLock<Handle>,
 }
 
 impl Core {
     pub(crate) fn new(backend: Arc<dyn Backend>, options: ClientOptions) -> Self {
         let uuid = Uuid::from_u64_pair(backend.random(), backend.random());
+        let inbox = inbox_prefix(&options.prefix);
+        let terms = format!("{}|{inbox}", options.waiter_timeout.as_millis());
         Self {
             uuid,
             client: uuid.to_string(),
-            inbox: inbox_prefix(&options.prefix).into(),
+            inbox: inbox.into(),
+            terms: terms.into(),
             prefix: options.prefix.clone(),
             state: Mutex::new(State::new(options.operation_timeout)),
             backend,
@@ -56,6 +64,7 @@ impl Core {
             finished: Notify::new(),
             closing: AtomicBool::new(false),
             per_slot: AtomicBool::new(false),
+            handle: OnceLock::new(),
         }
     }
 
@@ -98,11 +107,6 @@ impl Core {
         (self.backend.random() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Whether a waiter may stand in the queue, or has to spin.
-    pub(crate) fn queues(&self) -> bool {
-        self.options.waiting == Waiting::Queue && self.with(|state| state.inbox)
-    }
-
     /// Sleeps until a moment by the backend's clock.
     pub(crate) fn sleep_until(&self, until: Moment) -> Alarm<'_> {
         Alarm::new(self, until)
@@ -131,25 +135,12 @@ impl Core {
         }
     }
 
-    /// The server time until which an acquire sent now is valid.
-    pub(crate) async fn valid_until(&self, lane: Lane, timeout: Duration) -> Result<u64, Fault> {
-        let known = |core: &Self| {
-            let now = core.now();
-            core.with(|state| {
-                state
-                    .sync
-                    .and_then(|sync| sync.valid_until(now, core.valid()))
-            })
-        };
-        if let Some(valid) = known(self) {
-            return Ok(valid);
-        }
+    /// Asks the server for its time.
+    pub(crate) async fn sync(&self, lane: Lane, timeout: Duration) -> Result<(), Fault> {
         let sent = self.now();
-        let us = self
-            .in_time(self.backend.server_time(lane), timeout)
-            .await?;
-        self.synced(sent, us);
-        Ok(us.saturating_add(self.valid().as_micros() as u64))
+        let us = self.backend.server_time(lane);
+        self.synced(sent, self.in_time(us, timeout).await?);
+        Ok(())
     }
 
     /// A reply with the server's time has come.

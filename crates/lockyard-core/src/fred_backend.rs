@@ -220,7 +220,9 @@ fn keys(call: Call<'_>) -> Vec<Key> {
 fn args(call: Call<'_>) -> Vec<Value> {
     let value = |arg: &Arg| match arg {
         Arg::Text(text) => Value::Bytes(text.clone()),
-        Arg::Number(number) => number.to_string().into(),
+        Arg::Number(number) => {
+            i64::try_from(*number).map_or_else(|_| number.to_string().into(), Value::Integer)
+        }
     };
     call.args.iter().map(value).collect()
 }

@@ -13,8 +13,10 @@ use crate::backend::{Arg, Fault, Lane, Moment};
 use crate::backoff::Backoff;
 use crate::cell::{Cell, FencingToken, HoldState};
 use crate::core::Core;
-use crate::error::Error;
+use crate::error::{Error, ServerError};
+use crate::gather::{self, Item};
 use crate::id::{Phase, Spec};
+use crate::inbox;
 use crate::lease::{Lease, checked};
 use crate::owner::Owner;
 use crate::renewal::{self, Renewal};
@@ -183,53 +185,35 @@ impl Hold {
         let result = match parting {
             None | Some(Parting::Shared(HoldState::Lost)) => Err(self.lease_lost()),
             Some(Parting::Shared(_)) => Ok(()),
-            Some(Parting::Last(HoldState::Lost, _)) => {
+            Some(Parting::Last(HoldState::Lost, ..)) => {
                 core.with(|state| state.set_due(self.seq, core.now()));
                 Err(self.lease_lost())
             }
-            Some(Parting::Last(_, deadline)) => self.release_last(deadline).await,
+            Some(Parting::Last(_, deadline, entry)) => self.release_last(deadline, &entry).await,
         };
         self.log_release(result.as_ref().map_or("failed", |()| "released"));
         result
     }
 
-    async fn release_last(&self, deadline: Moment) -> Result<(), Error> {
+    async fn release_last(&self, deadline: Moment, entry: &Bytes) -> Result<(), Error> {
         let core = self.core();
         let background = Background {
             core,
             seq: self.seq,
         };
-        let Some(entry) = core.with(|state| state.get(self.seq).map(|id| id.entry.clone())) else {
-            return Ok(());
-        };
         let until = core.now().after(core.valid()).min(deadline);
         let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
         let mut first = true;
         loop {
-            // A silent line is not asked twice: a release may come twice, so the second goes over another one.
-            let lane = if first { Lane::Caller } else { Lane::Watchdog };
             let left = until.since(core.now()).min(core.valid() / 3);
             // The last try has time for its answer, or "unreachable" would hide what the server said before.
-            let timeout = left.max(GRACE);
-            let args = release_args(core, &entry);
-            let call = core.call(
-                lane,
-                &self.spec.family.release,
-                &self.spec.keys,
-                &args,
-                timeout,
-            );
-            let fault = match call.await {
-                Ok((reply, _)) => {
-                    let (more, released) =
-                        reply::released(&reply, 1).ok_or_else(|| Error::UnexpectedReply {
-                            name: self.spec.name.clone(),
-                        })?;
+            let fault = match self.try_release(entry, first, left.max(GRACE)).await {
+                Ok((more, answer)) => {
                     if !more {
                         background.done();
                     }
                     // Absent in answer to a second sending: the first one did it.
-                    return match released[0] {
+                    return match answer {
                         Answer::Absent if first => Err(self.lease_lost()),
                         _ => Ok(()),
                     };
@@ -253,6 +237,42 @@ impl Hold {
         }
     }
 
+    /// Releases once: whether more waiters can be served, and what became of the hold.
+    async fn try_release(
+        &self,
+        entry: &Bytes,
+        first: bool,
+        timeout: Duration,
+    ) -> Result<(bool, Answer), Fault> {
+        let item = Item {
+            script: &self.spec.family.release,
+            spec: self.spec.clone(),
+            args: vec![
+                Arg::Text(self.core().inbox.clone()),
+                Arg::Number(1),
+                Arg::Text(entry.clone()),
+            ],
+            shared: 1,
+            answers: 1,
+        };
+        // A silent line is not asked twice: a release may come twice, so the second goes over another one.
+        let reply = match first {
+            true => gather::call(self.core(), item, timeout).await,
+            false => item.alone(self.core(), Lane::Watchdog, timeout).await,
+        };
+        let (reply, _) = reply?;
+        let fault = |text: &str| Fault::Refused(ServerError::new(text));
+        let Some(mut released) = reply::released(&reply, 1) else {
+            return Err(fault("unexpected reply to a release"));
+        };
+        // Should the next holder be ours, it need not wait for its message.
+        inbox::on_messages(self.core(), &released.news);
+        match released.answers.pop() {
+            Some(Answer::Error(text)) => Err(fault(&text)),
+            answer => Ok((released.more, answer.unwrap_or(Answer::Absent))),
+        }
+    }
+
     fn log_release(&self, outcome: &'static str) {
         let held = self.core().now().since(self.cell.since);
         tracing::debug!(lock = self.spec.name, owner = %self.owner_text(), ?held, outcome, "released");
@@ -264,7 +284,7 @@ impl Hold {
         }
     }
 
-    fn core(&self) -> &Core {
+    fn core(&self) -> &Arc<Core> {
         self.runtime.core()
     }
 }
@@ -281,19 +301,6 @@ impl Drop for Hold {
         }
         self.log_release("dropped");
     }
-}
-
-/// The arguments of a release of one entry.
-pub(crate) fn release_args(core: &Core, entry: &Bytes) -> Vec<Arg> {
-    let end = entry
-        .iter()
-        .position(|byte| *byte == b'|')
-        .unwrap_or(entry.len());
-    vec![
-        Arg::Text(entry.slice(..end)),
-        Arg::Text(core.inbox.clone()),
-        Arg::Text(entry.clone()),
-    ]
 }
 
 /// Leaves a release to the watchdog, unless it is done here.

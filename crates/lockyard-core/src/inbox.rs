@@ -4,6 +4,8 @@
 //! `revoked <hold id>`: the hold was released by force.
 //! A message is a hint: each may be lost, and a later look or check finds the same.
 
+use bytes::Bytes;
+
 use crate::backend::{Event, Moment};
 use crate::cell::Cell;
 use crate::core::Core;
@@ -26,6 +28,13 @@ pub(crate) fn on_event(core: &Core, event: &Event) {
             state.sync = None;
             state.check_all(now);
         }),
+    }
+}
+
+/// Messages that came another way as well.
+pub(crate) fn on_messages(core: &Core, messages: &[Bytes]) {
+    for message in messages {
+        on_message(core, message, core.now());
     }
 }
 

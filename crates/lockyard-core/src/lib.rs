@@ -6,6 +6,7 @@
 mod acquire;
 mod agenda;
 mod alarm;
+mod ask;
 mod backend;
 mod backoff;
 mod cell;
@@ -14,6 +15,7 @@ mod core;
 mod error;
 mod fred_backend;
 mod fred_inbox;
+mod gather;
 mod hold;
 mod id;
 mod inbox;

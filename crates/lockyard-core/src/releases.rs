@@ -12,7 +12,7 @@ use crate::error::ServerError;
 use crate::id::{Phase, Spec};
 use crate::late::Late;
 use crate::renewal::slot;
-use crate::reply::{self, Answer};
+use crate::reply::{self, Answer, Released};
 use crate::state::State;
 
 /// The most entries and keys in one script.
@@ -85,11 +85,11 @@ pub(crate) async fn send(core: &Core, batch: &[Release]) {
     let result = exchange(core, batch).await;
     let now = core.now();
     core.with(|state| match &result {
-        Ok((more, results)) => {
-            for (release, result) in batch.iter().zip(results) {
+        Ok(released) => {
+            for (release, result) in batch.iter().zip(&released.answers) {
                 match (&release.of, result) {
-                    (of, Answer::Error) => again(state, of, true, now),
-                    (Of::Id(seq), _) if *more => state.set_due(*seq, now),
+                    (of, Answer::Error(_)) => again(state, of, true, now),
+                    (Of::Id(seq), _) if released.more => state.set_due(*seq, now),
                     (Of::Id(seq), _) => state.finish(*seq),
                     (Of::Late(_), _) => {}
                 }
@@ -114,12 +114,12 @@ pub(crate) async fn send(core: &Core, batch: &[Release]) {
     core.finished.notify_waiters();
 }
 
-async fn exchange(core: &Core, batch: &[Release]) -> Result<(bool, Vec<Answer>), Fault> {
+async fn exchange(core: &Core, batch: &[Release]) -> Result<Released, Fault> {
     let Some(first) = batch.first() else {
-        return Ok((false, Vec::new()));
+        return Ok(Released::default());
     };
     let mut keys = Vec::new();
-    let mut args = vec![Arg::from(""), Arg::Text(core.inbox.clone())];
+    let mut args = vec![Arg::Text(core.inbox.clone())];
     for lock in batch.chunk_by(|a, b| a.spec.keys[0] == b.spec.keys[0]) {
         keys.extend(lock[0].spec.keys.iter().cloned());
         args.push(Arg::Number(lock.len() as u64));

@@ -7,27 +7,15 @@ use bytes::Bytes;
 use crate::backend::Reply;
 use crate::cell::FencingToken;
 
-/// The answer to an acquire; each carries the server's µs.
+/// The answer to an acquire.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Acquired {
-    Held {
-        us: u64,
-        token: Option<FencingToken>,
-    },
-    Queued {
-        us: u64,
-        ticket: u64,
-        look: Duration,
-    },
-    Busy {
-        us: u64,
-    },
-    Stale {
-        us: u64,
-    },
-    Unfenced {
-        us: u64,
-    },
+    Held(Option<FencingToken>),
+    Queued { ticket: u64, look: Duration },
+    Busy,
+    Stale,
+    Unfenced,
+    Error(String),
 }
 
 /// The answer for one id in a renewal.
@@ -41,50 +29,42 @@ pub(crate) enum Renewed {
 }
 
 /// The answer for one entry in a release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Released,
     Absent,
-    Error,
+    Error(String),
 }
 
-impl Acquired {
-    pub(crate) fn parse(reply: &Reply) -> Option<Self> {
-        match reply {
-            Reply::Number(us) => Some(Self::Held {
-                us: number(*us)?,
-                token: None,
-            }),
-            Reply::Array(parts) => match parts[..] {
-                [Reply::Number(1), Reply::Number(us), Reply::Text(ref text)] => Some(Self::Held {
-                    us: number(us)?,
-                    token: token(text),
-                }),
-                [
-                    Reply::Number(2),
-                    Reply::Number(us),
-                    Reply::Number(ticket),
-                    Reply::Number(look),
-                ] => Some(Self::Queued {
-                    us: number(us)?,
-                    ticket: number(ticket)?,
-                    look: millis(look),
-                }),
-                [Reply::Number(3), Reply::Number(us)] => Some(Self::Busy { us: number(us)? }),
-                [Reply::Number(4), Reply::Number(us)] => Some(Self::Stale { us: number(us)? }),
-                [Reply::Number(5), Reply::Number(us)] => Some(Self::Unfenced { us: number(us)? }),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    pub(crate) fn us(&self) -> u64 {
-        match self {
-            Self::Held { us, .. } | Self::Queued { us, .. } => *us,
-            Self::Busy { us } | Self::Stale { us } | Self::Unfenced { us } => *us,
-        }
-    }
+/// The answer to an acquire of one lock, and the server's µs.
+pub(crate) fn acquired(reply: &Reply) -> Option<(u64, Acquired)> {
+    let parts = match reply {
+        Reply::Number(us) => return Some((number(*us)?, Acquired::Held(None))),
+        Reply::Array(parts) => parts,
+        _ => return None,
+    };
+    let [
+        Reply::Number(us),
+        Reply::Number(status),
+        value,
+        Reply::Number(look),
+    ] = &parts[..]
+    else {
+        return None;
+    };
+    let acquired = match (status, value) {
+        (1, Reply::Text(text)) => Acquired::Held(token(text)),
+        (2, Reply::Number(ticket)) => Acquired::Queued {
+            ticket: number(*ticket)?,
+            look: millis(*look),
+        },
+        (3, _) => Acquired::Busy,
+        (4, _) => Acquired::Stale,
+        (5, _) => Acquired::Unfenced,
+        (-1, Reply::Text(text)) => Acquired::Error(text_of(text)),
+        _ => return None,
+    };
+    Some((number(*us)?, acquired))
 }
 
 /// The answers to a renewal of several ids, with the server's µs and whether more waiters can be served.
@@ -107,24 +87,48 @@ pub(crate) fn renewed(reply: Reply, ids: usize) -> Option<(u64, bool, Vec<Renewe
     (each.len() == ids).then_some((number(*us)?, *more == 1, each))
 }
 
-/// The answers to a release of several entries, and whether more waiters can be served.
-pub(crate) fn released(reply: &Reply, entries: usize) -> Option<(bool, Vec<Answer>)> {
+/// The answer to a release.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Released {
+    /// Whether more waiters can be served.
+    pub(crate) more: bool,
+    /// One for each entry.
+    pub(crate) answers: Vec<Answer>,
+    /// The messages that were sent.
+    pub(crate) news: Vec<Bytes>,
+}
+
+pub(crate) fn released(reply: &Reply, entries: usize) -> Option<Released> {
     let parts = match reply {
-        Reply::Number(1) if entries == 1 => return Some((false, vec![Answer::Released])),
+        Reply::Number(1) if entries == 1 => {
+            return Some(Released {
+                more: false,
+                answers: vec![Answer::Released],
+                news: Vec::new(),
+            });
+        }
         Reply::Array(parts) => parts,
         _ => return None,
     };
     let [Reply::Number(more), results @ ..] = &parts[..] else {
         return None;
     };
-    let each = results.iter().map(|result| match result {
+    let (answers, news) = results.split_at_checked(entries)?;
+    let answers = answers.iter().map(|answer| match answer {
         Reply::Number(0) => Some(Answer::Absent),
-        Reply::Number(-1) => Some(Answer::Error),
         Reply::Number(_) => Some(Answer::Released),
+        Reply::Text(text) => Some(Answer::Error(text_of(text))),
         _ => None,
     });
-    let each: Vec<Answer> = each.collect::<Option<_>>()?;
-    (each.len() == entries).then_some((*more == 1, each))
+    let news = news.iter().map(|message| match message {
+        Reply::Text(text) => Some(text.clone()),
+        _ => None,
+    });
+    Some(Released {
+        more: *more == 1,
+        answers: answers.collect::<Option<_>>()?,
+        news: news.collect::<Option<_>>()?,
+    })
 }
 
 /// The ids of the holds whose lease is not over, in the answer to an inspection.

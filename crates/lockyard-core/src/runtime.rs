@@ -49,7 +49,7 @@ impl Runtime {
         ))
     }
 
-    pub(crate) fn core(&self) -> &Core {
+    pub(crate) fn core(&self) -> &Arc<Core> {
         &self.core
     }
 
@@ -137,14 +137,14 @@ impl Runtime {
         if holds.is_empty() {
             return Ok(false);
         }
-        let mut args = vec![Arg::from(""), Arg::Text(self.core.inbox.clone())];
+        let mut args = vec![Arg::Text(self.core.inbox.clone())];
         args.push(Arg::Number(holds.len() as u64));
         let forced = |hold: &Bytes| Arg::Text([b"!", &hold[..]].concat().into());
         args.extend(holds.iter().map(forced));
         loop {
             let reply = self.ask(spec, &spec.family.release, &spec.keys, &args);
-            let (more, _) = reply::released(&reply.await?, holds.len()).ok_or_else(unexpected)?;
-            if !more {
+            let released = reply::released(&reply.await?, holds.len()).ok_or_else(unexpected)?;
+            if !released.more {
                 break;
             }
         }

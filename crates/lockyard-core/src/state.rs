@@ -19,6 +19,7 @@ use crate::alarm::Alarms;
 use crate::backend::{Lane, Moment};
 use crate::cell::{Cell, HoldState};
 use crate::error::Error;
+use crate::gather::Gate;
 use crate::id::{Held, Id, Leaving, Outcome, Phase, Share, Terms};
 use crate::late::LateQueue;
 use crate::lines::Lines;
@@ -35,6 +36,7 @@ pub(crate) struct State {
     agenda: Agenda,
     pub(crate) late: LateQueue,
     pub(crate) alarms: Alarms,
+    pub(crate) gate: Gate,
     pub(crate) sync: Option<Sync>,
     /// Whether grants can be heard.
     pub(crate) inbox: bool,
@@ -61,8 +63,8 @@ pub(crate) enum Nest {
 pub(crate) enum Parting {
     /// Other guards keep the hold.
     Shared(HoldState),
-    /// It was the last; the hold is to be released on the server.
-    Last(HoldState, Moment),
+    /// It was the last; the hold of this entry is to be released on the server, before its deadline.
+    Last(HoldState, Moment, Bytes),
 }
 
 impl State {
@@ -76,6 +78,7 @@ impl State {
             agenda: Agenda::default(),
             late: LateQueue::new(valid),
             alarms: Alarms::default(),
+            gate: Gate::default(),
             sync: None,
             inbox: false,
             closed: false,
@@ -214,6 +217,14 @@ impl State {
         if let Some(nest) = nest {
             self.nests.insert(nest.clone(), seq);
             self.let_in(&nest);
+        }
+    }
+
+    /// What the guards of an id see, if it has been held.
+    pub(crate) fn cell(&self, seq: u64) -> Option<Arc<Cell>> {
+        match &self.ids.get(&seq)?.phase {
+            Phase::Held(held) | Phase::Lost(held) => Some(held.cell.clone()),
+            _ => None,
         }
     }
 
@@ -384,8 +395,9 @@ impl State {
         held.shares.retain(|share| share.number != number);
         let (state, deadline) = (held.cell.state(now), held.cell.deadline());
         if held.shares.is_empty() {
+            let entry = id.entry.clone();
             self.leave(seq, Lane::Watchdog, now);
-            return Some(Parting::Last(state, deadline));
+            return Some(Parting::Last(state, deadline, entry));
         }
         self.tell_count(seq, now);
         Some(Parting::Shared(state))

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::task::Waker;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 
@@ -37,6 +38,7 @@ struct Work {
 /// Runs until the client has ended.
 pub(crate) async fn run(core: Arc<Core>, mut events: UnboundedReceiver<Event>) {
     let mut tasks: JoinSet<Vec<Vec<Renewal>>> = JoinSet::new();
+    let _ = core.handle.set(Handle::current());
     loop {
         let now = core.now();
         let closing = core.closing.load(SeqCst);

@@ -1,0 +1,131 @@
+//! One asking of an acquire: its hold id, registered before anything is sent.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use crate::acquire::{Acquire, Wait};
+use crate::backend::Arg;
+use crate::error::Error;
+use crate::gather::Item;
+use crate::id::{Id, Outcome, Phase};
+use crate::options::Waiting;
+use crate::runtime::Runtime;
+
+pub(crate) struct Ask {
+    pub(crate) claim: Claim,
+    pub(crate) told: oneshot::Receiver<Outcome>,
+    pub(crate) item: Item,
+}
+
+impl Acquire<'_> {
+    /// Makes an id; `None` if the server's time has to be asked first.
+    pub(crate) fn ask(&self) -> Result<Option<Ask>, Error> {
+        let core = self.runtime.core();
+        let seq = core.number();
+        let lease = self.terms.lease.duration();
+        let grant = lease.min(core.options.waiter_timeout).as_millis() as u64;
+        let ms = lease.as_millis() as u64;
+        let (entry, hold) = self.entry(seq, ms, grant);
+        let (tell, told) = oneshot::channel();
+        let sent = core.now();
+        let id = Id {
+            spec: self.spec.clone(),
+            owner: self.owner.clone(),
+            terms: self.terms,
+            entry,
+            sent,
+            phase: Phase::Asked(tell),
+            flying: false,
+        };
+        let registered = core.with(|state| {
+            if state.closed {
+                return Err(Error::Closed);
+            }
+            let sync = state
+                .sync
+                .and_then(|sync| sync.valid_until(sent, core.valid()));
+            Ok(sync.map(|valid| {
+                state.register(seq, id);
+                (valid, state.inbox)
+            }))
+        })?;
+        let Some((valid, inbox)) = registered else {
+            return Ok(None);
+        };
+        let mode = match self.wait {
+            Wait::Reenter => 'r',
+            _ if self.waits() && inbox && core.options.waiting == Waiting::Queue => 'w',
+            _ => 't',
+        };
+        let wish = format!("{}{mode}|{grant}|{}", self.terms.kind, self.ticket);
+        let args = vec![
+            Arg::Number(valid),
+            Arg::Text(core.terms.clone()),
+            Arg::Text(hold),
+            Arg::Number(ms),
+            Arg::Text(wish.into()),
+        ];
+        let claim = Claim {
+            runtime: self.runtime.clone(),
+            seq,
+            open: true,
+        };
+        let item = Item {
+            script: &self.spec.family.acquire,
+            spec: self.spec.clone(),
+            args,
+            shared: 2,
+            answers: 3,
+        };
+        Ok(Some(Ask { claim, told, item }))
+    }
+
+    /// `hold|kind|weight|lease|grant`, and the hold id at its beginning.
+    fn entry(&self, seq: u64, lease: u64, grant: u64) -> (Bytes, Bytes) {
+        let client = &self.runtime.core().client;
+        let mut entry = String::with_capacity(160);
+        let written = match &self.owner {
+            Some(owner) => write!(entry, "{}/{client}.{seq}", owner.text()),
+            None => write!(entry, "{client}:{seq}/{client}.{seq}"),
+        };
+        let hold = entry.len();
+        let written =
+            written.and_then(|()| write!(entry, "|{}|1|{lease}|{grant}", self.terms.kind));
+        debug_assert!(written.is_ok(), "writing to a string never fails");
+        let entry = Bytes::from(entry);
+        (entry.clone(), entry.slice(..hold))
+    }
+}
+
+/// An id whose outcome nobody has taken yet; dropped, it is abandoned.
+pub(crate) struct Claim {
+    runtime: Arc<Runtime>,
+    pub(crate) seq: u64,
+    open: bool,
+}
+
+impl Claim {
+    /// The id left nothing on the server.
+    pub(crate) fn dismiss(mut self) {
+        self.open = false;
+        let core = self.runtime.core();
+        core.with(|state| state.dismiss(self.seq, core.now()));
+    }
+
+    /// Its hold has become a guard's.
+    pub(crate) fn taken(mut self) {
+        self.open = false;
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if self.open {
+            let core = self.runtime.core();
+            core.with(|state| state.abandon(self.seq, core.now()));
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Calls of one script that are made while others are under way go together.
+//!
+//! The first few are sent at once, each by itself.
+//! Those that come meanwhile are gathered, and sent as one as soon as one of the first has its answer: the group
+//! commit of databases.
+//! A single call never waits for another, and many at once cost little more than a few.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use bytes::Bytes;
+use fred::error::{Error as FredError, ErrorKind};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::backend::{Arg, Fault, Lane, Moment, Reply};
+use crate::core::Core;
+use crate::error::ServerErrorKind;
+use crate::id::Spec;
+use crate::script::Script;
+
+/// How many commands of one script are under way before calls are gathered.
+const ABREAST: usize = 4;
+
+/// The most calls in one command.
+const BATCH: usize = 100;
+
+/// A call of a script that takes several items at once.
+pub(crate) struct Item {
+    pub(crate) script: &'static Script,
+    pub(crate) spec: Arc<Spec>,
+    /// As it would be alone.
+    pub(crate) args: Vec<Arg>,
+    /// How many of them are for all items; a number among these is a server time until which it is valid.
+    pub(crate) shared: usize,
+    /// How many elements of the reply are its own, behind the first, which is for all.
+    pub(crate) answers: usize,
+}
+
+impl Item {
+    /// Runs it by itself.
+    pub(crate) async fn alone(&self, core: &Core, lane: Lane, timeout: Duration) -> Answer {
+        core.call(lane, self.script, &self.spec.keys, &self.args, timeout)
+            .await
+    }
+}
+
+/// What a call is answered: a reply as if it had been alone, and just before when it was sent.
+type Answer = Result<(Reply, Moment), Fault>;
+
+type Gathered = (Item, oneshot::Sender<Answer>);
+
+/// The calls of each script; the key is the script's address.
+#[derive(Default)]
+pub(crate) struct Gate(BTreeMap<usize, Calls>);
+
+#[derive(Default)]
+struct Calls {
+    under_way: usize,
+    gathered: VecDeque<Gathered>,
+}
+
+impl Gate {
+    fn of(&mut self, script: &'static Script) -> &mut Calls {
+        self.0
+            .entry(std::ptr::from_ref(script) as usize)
+            .or_default()
+    }
+}
+
+impl Calls {
+    /// One is answered; what takes its place.
+    fn next(&mut self, most: usize) -> Vec<Gathered> {
+        let mut next = Vec::new();
+        while next.len() < most
+            && let Some((item, asked)) = self.gathered.pop_front()
+        {
+            if !asked.is_closed() {
+                next.push((item, asked));
+            }
+        }
+        if next.is_empty() {
+            self.under_way -= 1;
+        }
+        next
+    }
+}
+
+/// Runs a call, alone or with others.
+pub(crate) async fn call(core: &Arc<Core>, item: Item, timeout: Duration) -> Answer {
+    let script = item.script;
+    let entered = core.with(|state| {
+        let calls = state.gate.of(script);
+        if calls.under_way < ABREAST {
+            calls.under_way += 1;
+            return Ok(item);
+        }
+        let (answer, answered) = oneshot::channel();
+        calls.gathered.push_back((item, answer));
+        Err(answered)
+    });
+    match entered {
+        Ok(item) => {
+            let _turn = Turn {
+                core: core.clone(),
+                script,
+            };
+            item.alone(core, Lane::Caller, timeout).await
+        }
+        Err(answered) => {
+            let answer = async { answered.await.unwrap_or_else(|_| Err(given_up())) };
+            core.in_time(answer, timeout).await
+        }
+    }
+}
+
+/// One of the commands under way; when it ends, what has been gathered is sent.
+struct Turn {
+    core: Arc<Core>,
+    script: &'static Script,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let (core, script) = (self.core.clone(), self.script);
+        let most = if core.per_slot.load(SeqCst) { 1 } else { BATCH };
+        let next = core.with(|state| state.gate.of(script).next(most));
+        // A call may be dropped where no runtime is.
+        let here = Handle::try_current().ok();
+        if let (false, Some(handle)) =
+            (next.is_empty(), here.or_else(|| core.handle.get().cloned()))
+        {
+            handle.spawn(together(Self { core, script }, next));
+        }
+    }
+}
+
+async fn together(turn: Turn, batch: Vec<Gathered>) {
+    let (core, script) = (&turn.core, turn.script);
+    let (keys, args) = words(&batch);
+    let reply = core.call(Lane::Caller, script, &keys, &args, core.valid());
+    let answers = match reply.await {
+        Ok((reply, sent)) => parts(&batch, reply)
+            .into_iter()
+            .map(|part| Ok((part, sent)))
+            .collect(),
+        Err(fault) if batch.len() > 1 && fault.may_be_of_one(core) => {
+            return one_by_one(core, batch).await;
+        }
+        Err(fault) => vec![Err(fault); batch.len()],
+    };
+    for ((_, asked), answer) in batch.into_iter().zip(answers) {
+        // Whoever asked may be gone.
+        let _ = asked.send(answer);
+    }
+}
+
+/// After a refusal of all because of one, with nothing done.
+async fn one_by_one(core: &Core, batch: Vec<Gathered>) {
+    for (item, asked) in batch {
+        if !asked.is_closed() {
+            let answer = item.alone(core, Lane::Caller, core.valid()).await;
+            let _ = asked.send(answer);
+        }
+    }
+}
+
+impl Fault {
+    /// Whether it may be the key of one call that had all refused.
+    fn may_be_of_one(&self, core: &Core) -> bool {
+        let Self::Refused(error) = self else {
+            return false;
+        };
+        if error.kind() == ServerErrorKind::CrossSlot {
+            // From now on none go together.
+            core.per_slot.store(true, SeqCst);
+        }
+        matches!(
+            error.kind(),
+            ServerErrorKind::CrossSlot | ServerErrorKind::NoPermission
+        )
+    }
+}
+
+/// Keys and arguments of one command for all; the earliest validity counts.
+fn words(batch: &[Gathered]) -> (Vec<Bytes>, Vec<Arg>) {
+    let keys = batch
+        .iter()
+        .flat_map(|(item, _)| item.spec.keys.iter().cloned());
+    let earliest = |at: usize| {
+        let args = batch.iter().map(|(item, _)| &item.args[at]);
+        args.min_by_key(|arg| match arg {
+            Arg::Number(number) => *number,
+            Arg::Text(_) => 0,
+        })
+    };
+    let shared = batch.first().map_or(0, |(item, _)| item.shared);
+    let shared = (0..shared).filter_map(earliest);
+    let own = batch.iter().flat_map(|(item, _)| &item.args[item.shared..]);
+    (keys.collect(), shared.chain(own).cloned().collect())
+}
+
+/// Splits a reply into what each would have been answered alone; what is left over goes to the first.
+fn parts(batch: &[Gathered], reply: Reply) -> Vec<Reply> {
+    let Reply::Array(mut all) = reply else {
+        return vec![reply; batch.len()];
+    };
+    let own = batch.iter().map(|(item, _)| item.answers);
+    let mut extra = all.split_off(all.len().min(1 + own.clone().sum::<usize>()));
+    let mut all = all.into_iter();
+    let first: Vec<Reply> = all.by_ref().take(1).collect();
+    let part = |answers| {
+        let mut part = first.clone();
+        part.extend(all.by_ref().take(answers));
+        part.append(&mut extra);
+        Reply::Array(part)
+    };
+    own.map(part).collect()
+}
+
+fn given_up() -> Fault {
+    Fault::Unanswered(FredError::new(ErrorKind::Canceled, "the call was given up"))
+}
