@@ -1,9 +1,9 @@
 //! Calls of one script that are made while others are under way go together.
 //!
-//! The first few are sent at once, each by itself.
+//! The first two are sent at once, each by itself.
 //! Those that come meanwhile are gathered, and sent as one as soon as one of the first has its answer: the group
 //! commit of databases.
-//! A single call never waits for another, and many at once cost little more than a few.
+//! So a call waits for half a round trip at most, and many at once cost little more than a few.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::id::Spec;
 use crate::script::Script;
 
 /// How many commands of one script are under way before calls are gathered.
-const ABREAST: usize = 4;
+const ABREAST: usize = 2;
 
 /// The most calls in one command.
 const BATCH: usize = 100;

@@ -108,12 +108,20 @@ fn main() -> ExitCode {
     })
 }
 
+/// How many tests run at once.
+const THREADS: &str = "RUST_TEST_THREADS";
+
 /// Without `-p` among the arguments, cargo tests the whole workspace: its root is virtual.
 fn test(server: Server, rest: Rest) -> io::Result<ExitCode> {
     let server = server::ensure(server.server)?;
-    run(cargo(&["test", "--all-features"])
-        .args(rest.into_args())
-        .env(server::VARIABLE, server))
+    let mut command = cargo(&["test", "--all-features"]);
+    command.args(rest.into_args()).env(server::VARIABLE, server);
+    if std::env::var_os(THREADS).is_none() {
+        // Most tests wait most of the time.
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        command.env(THREADS, (4 * cores).min(16).to_string());
+    }
+    run(&mut command)
 }
 
 /// The test is one of the suite; variables make it go on, and tell its faults.
@@ -129,16 +137,9 @@ fn soak(server: Server, minutes: u64, seed: Option<u64>) -> io::Result<ExitCode>
 
 fn demo(server: Server, rest: Rest) -> io::Result<ExitCode> {
     let server = server::ensure(server.server)?;
-    run(cargo(&[
-        "run",
-        "--release",
-        "--package",
-        "lockyard-cli",
-        "--",
-        "demo",
-    ])
-    .args(rest.into_args())
-    .env(server::VARIABLE, server))
+    run(cargo(&["run", "--package", "lockyard-cli", "--", "demo"])
+        .args(rest.into_args())
+        .env(server::VARIABLE, server))
 }
 
 fn bench(rest: Rest) -> io::Result<ExitCode> {
