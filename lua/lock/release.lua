@@ -29,12 +29,19 @@ local function text(number) return string.format("%d", number) end
 local function grow(key, ttl) if call("PTTL", key) < ttl then call("PEXPIRE", key, ttl) end end
 -- end
 -- shared: hold
-local function prune(lock)
+-- Removes what has run out; returns the token (":n", or "" if unfenced) of the hold that the owner has, if it has one.
+local function prune(lock, owner)
+  local token
   local holds = call("HGETALL", lock)
   for i = 1, #holds, 2 do
-    local deadline = tonumber(string.match(holds[i + 1], "^%d+:(%d+):%d+"))
-    if not deadline or deadline <= ms then call("HDEL", lock, holds[i]) end
+    local deadline, own = string.match(holds[i + 1], "^%d+:(%d+):%d+(.*)$")
+    if not deadline or tonumber(deadline) <= ms then
+      call("HDEL", lock, holds[i])
+    elseif owner and string.sub(holds[i], 1, #owner + 1) == owner .. "/" then
+      token = token or own
+    end
   end
+  return token
 end
 local function mint(fence)
   if tonumber(call("GET", fence) or 0) < us then call("SET", fence, text(us)) else call("INCR", fence) end
@@ -76,8 +83,8 @@ local function grant(lock, queue, alive, fence, own)
       -- Without the right to publish the entry stays, and its own look grants it.
       if type(told) == "table" then return end
       if told > 0 then
-        put(lock, hold, tonumber(first), token)
         news[#news + 1] = message
+        put(lock, hold, tonumber(first), token)
       end
     end
     leave(queue, alive, entry)
@@ -92,7 +99,7 @@ end
 local function remove(k, queued, entry)
   if string.byte(entry) == 33 then return revoke(KEYS[k], string.sub(entry, 2)) end
   local held = call("HDEL", KEYS[k], string.sub(entry, 1, string.find(entry, "|", 1, true) - 1))
-  return queued and math.max(held, leave(KEYS[k + 1], KEYS[k + 2], entry)) or held
+  return held == 0 and queued and leave(KEYS[k + 1], KEYS[k + 2], entry) or held
 end
 local function serve(k)
   prune(KEYS[k])

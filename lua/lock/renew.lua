@@ -28,12 +28,19 @@ local function text(number) return string.format("%d", number) end
 local function grow(key, ttl) if call("PTTL", key) < ttl then call("PEXPIRE", key, ttl) end end
 -- end
 -- shared: hold
-local function prune(lock)
+-- Removes what has run out; returns the token (":n", or "" if unfenced) of the hold that the owner has, if it has one.
+local function prune(lock, owner)
+  local token
   local holds = call("HGETALL", lock)
   for i = 1, #holds, 2 do
-    local deadline = tonumber(string.match(holds[i + 1], "^%d+:(%d+):%d+"))
-    if not deadline or deadline <= ms then call("HDEL", lock, holds[i]) end
+    local deadline, own = string.match(holds[i + 1], "^%d+:(%d+):%d+(.*)$")
+    if not deadline or tonumber(deadline) <= ms then
+      call("HDEL", lock, holds[i])
+    elseif owner and string.sub(holds[i], 1, #owner + 1) == owner .. "/" then
+      token = token or own
+    end
   end
+  return token
 end
 local function mint(fence)
   if tonumber(call("GET", fence) or 0) < us then call("SET", fence, text(us)) else call("INCR", fence) end
@@ -46,15 +53,6 @@ local function put(lock, hold, lease, token)
 end
 -- end
 -- shared: waiter
--- The token (":n", or "" if unfenced) of the hold that the owner has; nil if it has none.
-local function held_by(lock, owner)
-  local holds = call("HGETALL", lock)
-  for i = 1, #holds, 2 do
-    if string.sub(holds[i], 1, #owner + 1) == owner .. "/" then
-      return string.match(holds[i + 1], "^%d+:%d+:%d+(.*)$")
-    end
-  end
-end
 -- The ms until a look may find something new: at once if dead waiters are left, else when the last lease is over.
 local function look_in(lock, longest)
   local left = call("PTTL", lock)
@@ -91,8 +89,8 @@ local function grant(lock, queue, alive, fence, own)
       -- Without the right to publish the entry stays, and its own look grants it.
       if type(told) == "table" then return end
       if told > 0 then
-        put(lock, hold, tonumber(first), token)
         news[#news + 1] = message
+        put(lock, hold, tonumber(first), token)
       end
     end
     leave(queue, alive, entry)
@@ -109,7 +107,7 @@ local function one(i)
   local lock, queue, alive, fence = KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i]
   local entry, lease, count = ARGV[3 * i], tonumber(ARGV[3 * i + 1]), ARGV[3 * i + 2]
   local hold, owner, client, kind, full = string.match(entry, "^((.-)/(.-)%..-)|(.-)|.-|(.-)|")
-  prune(lock)
+  local token = prune(lock, owner)
   local value = call("HGET", lock, hold)
   if value then
     extend(lock, hold, value, lease, count)
@@ -119,7 +117,6 @@ local function one(i)
     grant(lock, queue, alive, fence)
     return 0, 0
   end
-  local token = held_by(lock, owner)
   if token then
     leave(queue, alive, entry)
     if token == "" and kind == "f" then return 5, 0 end

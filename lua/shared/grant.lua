@@ -27,8 +27,8 @@ local function grant(lock, queue, alive, fence, own)
       -- Without the right to publish the entry stays, and its own look grants it.
       if type(told) == "table" then return end
       if told > 0 then
-        put(lock, hold, tonumber(first), token)
         news[#news + 1] = message
+        put(lock, hold, tonumber(first), token)
       end
     end
     leave(queue, alive, entry)

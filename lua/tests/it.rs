@@ -57,8 +57,9 @@ impl Lock {
     }
 
     fn acquire(&self, hold: &str, mode: &str, kind: &str) -> Vec<Value> {
-        let terms = [kind, "10000", "10000", "0", &self.inbox].join("|");
-        let args = [hold, "60000", LATE, mode, &terms];
+        let terms = format!("10000|{}", self.inbox);
+        let wish = format!("{kind}{}|10000|0", &mode[..1]);
+        let args = [LATE, &terms, hold, "60000", &wish];
         self.run(ACQUIRE, &self.keys, &args)
     }
 
@@ -68,12 +69,8 @@ impl Lock {
         self.run(RENEW, &self.keys, &args)
     }
 
-    fn release(&self, hold: &str, entry: &str) -> Vec<Value> {
-        let args = match hold {
-            "" => vec!["", &self.inbox, "1", entry],
-            hold => vec![hold, &self.inbox, entry],
-        };
-        self.run(RELEASE, &self.keys, &args)
+    fn release(&self, entry: &str) -> Vec<Value> {
+        self.run(RELEASE, &self.keys, &[&self.inbox, "1", entry])
     }
 }
 
@@ -100,22 +97,22 @@ fn a_cluster_runs_every_script() {
     // Free, held, fenced, queued, looked for and granted: whichever way the scripts can go.
     assert!(number(&lock.acquire("a/c.1", "try", "-"), 0) > 1_000_000);
     assert_eq!(number(&lock.renew("a/c.1", "-"), 2), 1);
-    assert_eq!(number(&lock.acquire("b/c.2", "try", "-"), 0), 3);
-    assert_eq!(number(&lock.acquire("a/c.3", "reenter", "f"), 0), 5);
-    assert_eq!(number(&lock.acquire("b/c.4", "wait", "f"), 0), 2);
-    assert_eq!(number(&lock.acquire("d/c.5", "wait", "-"), 0), 2);
+    assert_eq!(number(&lock.acquire("b/c.2", "try", "-"), 1), 3);
+    assert_eq!(number(&lock.acquire("a/c.3", "reenter", "f"), 1), 5);
+    assert_eq!(number(&lock.acquire("b/c.4", "wait", "f"), 1), 2);
+    assert_eq!(number(&lock.acquire("d/c.5", "wait", "-"), 1), 2);
     assert_eq!(number(&lock.renew("b/c.4", "f"), 2), 2);
     let inspect = lock.run(INSPECT, &lock.keys[..2], &["10"]);
     assert_eq!((number(&inspect, 1), number(&inspect, 2)), (2, 2));
 
     // Nobody listens to the inbox of `c`, so its waiters are dead.
     assert_eq!(
-        lock.release("a/c.1", "a/c.1|-|1|60000|10000"),
+        lock.release("a/c.1|-|1|60000|10000"),
         [Value::Int(0), Value::Int(1)]
     );
-    assert_eq!(number(&lock.acquire("e/c.6", "wait", "f"), 0), 1);
+    assert_eq!(number(&lock.acquire("e/c.6", "wait", "f"), 1), 1);
     assert_eq!(number(&lock.renew("b/c.4", "f"), 2), 0);
-    assert_eq!(number(&lock.acquire("d/c.7", "wait", "-"), 0), 2);
-    assert_eq!(lock.release("", "!e/c.6"), [Value::Int(0), Value::Int(1)]);
+    assert_eq!(number(&lock.acquire("d/c.7", "wait", "-"), 1), 2);
+    assert_eq!(lock.release("!e/c.6"), [Value::Int(0), Value::Int(1)]);
     assert_eq!(lock.server.keys("*").unwrap(), [lock.keys[3].as_str()]);
 }

@@ -246,7 +246,12 @@ async fn a_release_leaves_alone_what_the_application_wrote_over_the_lock() {
             };
             let guard = lock.acquire().await.unwrap();
             let foreign = Foreign::put(&server, key);
-            assert_wrong_type(soon(guard.release()).await);
+            let released = soon(guard.release()).await;
+            match key {
+                // What stands in the queue's place is no affair of the holder's.
+                QUEUE => released.unwrap(),
+                _ => assert_wrong_type(released),
+            }
             foreign.assert_untouched();
             foreign.remove();
             let guard = soon(lock.acquire()).await.unwrap();
