@@ -11,7 +11,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::backend::{Backend, Lane};
-use crate::core::inbox_prefix;
 use crate::error::Error;
 use crate::fred_backend::{FredBackend, server_error};
 use crate::fred_inbox::{self, Inbox};
@@ -28,13 +27,12 @@ pub(crate) async fn connect(options: ClientOptions) -> Result<Arc<Runtime>, Erro
     let backend = Arc::new(backend);
     let error = |source| refusal(backend.server(), source);
     let spins = options.waiting == Waiting::Spin;
-    let (prefix, heartbeat) = (inbox_prefix(&options.prefix), options.waiter_timeout / 3);
+    let heartbeat = options.waiter_timeout / 3;
     let (events, received) = mpsc::unbounded_channel();
     let (runtime, watchdog) = Runtime::start(backend.clone(), received, options)?;
-    let channel = format!("{prefix}{}", runtime.core().client);
     let inbox = Inbox {
         client: backend.inbox.clone(),
-        channel,
+        channel: runtime.inbox(),
         events,
         heartbeat,
         patience,

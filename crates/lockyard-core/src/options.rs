@@ -72,11 +72,7 @@ impl ClientOptions {
     pub fn from_config(config: Config) -> Self {
         Self {
             config,
-            prefix: "lockyard:".to_owned(),
-            lease: Lease::default(),
-            waiter_timeout: Duration::from_secs(10),
-            operation_timeout: Duration::from_secs(3),
-            waiting: Waiting::default(),
+            ..Self::default()
         }
     }
 
@@ -134,6 +130,12 @@ impl ClientOptions {
 
     #[doc(hidden)]
     #[must_use]
+    pub fn queues(&self) -> bool {
+        self.waiting == Waiting::Queue
+    }
+
+    #[doc(hidden)]
+    #[must_use]
     pub fn default_lease(&self) -> Lease {
         self.lease
     }
@@ -165,6 +167,20 @@ impl ClientOptions {
         }
         self.lease = self.lease.checked()?;
         Ok(self)
+    }
+}
+
+impl Default for ClientOptions {
+    /// Connects to `redis://127.0.0.1:6379`; for a server that lies in memory the address means nothing.
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            prefix: "lockyard:".to_owned(),
+            lease: Lease::default(),
+            waiter_timeout: Duration::from_secs(10),
+            operation_timeout: Duration::from_secs(3),
+            waiting: Waiting::default(),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::acquire::GRACE;
 use crate::backend::{Arg, Backend, Event, Fault, Lane, Reply};
 use crate::connect::connect;
-use crate::core::Core;
+use crate::core::{Core, inbox_prefix};
 use crate::error::Error;
 use crate::id::Spec;
 use crate::name;
@@ -57,6 +57,12 @@ impl Runtime {
     #[must_use]
     pub fn options(&self) -> &ClientOptions {
         &self.core.options
+    }
+
+    /// The channel on which this client hears of its waiters and holds.
+    #[must_use]
+    pub fn inbox(&self) -> String {
+        format!("{}{}", inbox_prefix(&self.core.prefix), self.core.client)
     }
 
     /// A new owner.

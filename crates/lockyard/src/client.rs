@@ -59,6 +59,13 @@ impl Client {
         })
     }
 
+    /// For backends other than a connection.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn from_runtime(runtime: Arc<Runtime>) -> Self {
+        Self { runtime }
+    }
+
     /// The reentrant lock of a name.
     ///
     /// Nothing is sent; an invalid name is an error at the first use.

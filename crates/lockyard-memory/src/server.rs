@@ -1,0 +1,109 @@
+//! The server in memory, and its clients.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use lockyard::{Client, ClientOptions, Error};
+use lockyard_core::__private::{Event, Runtime};
+use tokio::sync::mpsc;
+
+use crate::backend::{MemoryBackend, Subscription};
+use crate::entry::Entry;
+use crate::shared::Shared;
+
+/// A server that lies in this process: it keeps what clients hold, and runs the scripts that a Redis server runs.
+///
+/// Cheap to clone; all clones are one server, and its clients exclude each other as those of one Redis server do.
+/// Its time is that of tokio's clock, so it stands still and jumps with
+/// [`tokio::time::pause`](https://docs.rs/tokio/latest/tokio/time/fn.pause.html).
+/// Make it in the runtime whose clock it is to follow, and use it in that runtime only.
+///
+/// Random numbers come from a fixed seed, so that a test does the same each time.
+///
+/// # Examples
+///
+/// See [the crate](crate).
+#[derive(Clone)]
+pub struct MemoryServer {
+    shared: Arc<Shared>,
+}
+
+impl MemoryServer {
+    /// Makes a server without any keys.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            shared: Arc::default(),
+        }
+    }
+
+    /// Makes a client with the [default options](ClientOptions::default).
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime: a client has a task, as one with a connection has a thread.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.client_with(ClientOptions::default())
+            .expect("the default options are valid")
+    }
+
+    /// Makes a client with other options; where they say to connect means nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] and [`Error::InvalidLease`].
+    ///
+    /// # Panics
+    ///
+    /// As [`client`](Self::client).
+    pub fn client_with(&self, options: ClientOptions) -> Result<Client, Error> {
+        let queues = options.queues();
+        let backend = Arc::new(MemoryBackend::new(self.shared.clone()));
+        let (events, received) = mpsc::unbounded_channel();
+        let (runtime, watchdog) = Runtime::start(backend, received, options)?;
+        let subscription = queues.then(|| {
+            // It cannot fail: `watchdog` has the other end.
+            let _ = events.send(Event::InboxUp);
+            Subscription::new(self.shared.clone(), runtime.inbox(), events)
+        });
+        let mut watchdog: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move {
+            let _subscription = subscription;
+            watchdog.await;
+        });
+        // At once it learns that the inbox is up, so that even the very first to wait stands in the queue.
+        let handle = tokio::runtime::Handle::current();
+        let first = watchdog
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+        debug_assert!(first.is_pending(), "it ends with the client");
+        handle.spawn(watchdog);
+        Ok(Client::from_runtime(runtime))
+    }
+
+    /// Removes all keys, as `FLUSHALL` does: holders learn of it at their next check.
+    pub fn flush_all(&self) {
+        self.shared.store.lock().flush_all();
+    }
+
+    /// Every key that there is now, in order.
+    #[must_use]
+    pub fn dump(&self) -> Vec<Entry> {
+        let now = self.shared.now_us();
+        self.shared.store.lock().dump(now)
+    }
+}
+
+impl Default for MemoryServer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for MemoryServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryServer").finish_non_exhaustive()
+    }
+}
