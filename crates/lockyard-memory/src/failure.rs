@@ -40,6 +40,7 @@ pub(crate) fn of_compiling(error: &Error) -> ServerError {
 fn text(error: &Error) -> String {
     match (error.downcast_ref::<Refusal>(), error) {
         (Some(refusal), _) => refusal.to_string(),
+        (None, Error::CallbackError { cause, .. }) => text(cause),
         (None, Error::RuntimeError(text)) => {
             let (message, _) = text.split_once(TRACEBACK).unwrap_or((text, ""));
             format!("ERR {message}")

@@ -152,6 +152,12 @@ impl Keyspace {
         self.slots.clear();
     }
 
+    /// How many keys are kept, those included whose time is over.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
     /// Every key in order, its value and the ms until it expires.
     pub(crate) fn iter(&mut self) -> impl Iterator<Item = (&[u8], &Value, Option<u64>)> {
         self.sweep();

@@ -80,3 +80,6 @@ impl fmt::Debug for Store {
         f.debug_struct("Store").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;
