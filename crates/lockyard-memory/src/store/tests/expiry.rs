@@ -87,7 +87,7 @@ fn a_dump_shows_what_lives_and_for_how_long() {
 // Red without `sweep` in `set_now`: then all 100 000 stay.
 #[test]
 fn keys_that_nobody_asks_for_again_do_not_pile_up() {
-    let mut store = Store::new();
+    let store = Store::new();
     for ms in 0..100_000 {
         let keyspace = &mut store.session.lock().world.keyspace;
         keyspace.set_now(ms * 1000);
