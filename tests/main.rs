@@ -65,5 +65,8 @@ mod connections;
 // The scripts without the library: random orders against a model, copies, damage, dead waiters.
 mod scripts;
 
+// The store in memory beside a real server: the same replies, keys and messages.
+mod agreement;
+
 // What stands on the server, literally.
 mod layout;

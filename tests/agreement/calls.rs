@@ -1,0 +1,120 @@
+//! The one place that knows how each script is called.
+
+use lockyard_lua::lock::{ACQUIRE, INSPECT, RELEASE, RENEW};
+
+use super::steps::{Id, Ticket};
+
+/// One call of a script.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) script: &'static str,
+    pub(super) keys: Vec<String>,
+    pub(super) args: Vec<String>,
+}
+
+/// Durations in ms, of tens of seconds, as answers are compared by the second.
+const WAITER: u64 = 40_000;
+const LEASES: [u64; 3] = [20_000, 60_000, 100_000];
+const GRANT: u64 = 30_000;
+
+/// What every client's channel begins with.
+const INBOX: &str = "inbox:";
+
+/// The names of a lock's keys: hash, queue, alive and fence.
+pub(super) fn keys(lock: usize) -> [String; 4] {
+    ["lock", "lock.queue", "lock.alive", "lock.fence"].map(|part| format!("{part}:{{{lock}}}"))
+}
+
+pub(super) fn client(client: usize) -> String {
+    format!("c{client}")
+}
+
+pub(super) fn channel(number: usize) -> String {
+    format!("{INBOX}{}", client(number))
+}
+
+impl Id {
+    pub(super) fn hold(self) -> String {
+        // Of two of the owners one begins with the other's name.
+        let owner = ["a:1", "a:10", "b:1"][self.owner];
+        format!("{owner}/{}.{}", client(self.client), self.seq)
+    }
+
+    fn kind(self) -> &'static str {
+        if self.seq % 2 == 1 { "f" } else { "-" }
+    }
+
+    fn lease(self) -> u64 {
+        LEASES[self.seq % LEASES.len()]
+    }
+
+    pub(super) fn entry(self) -> String {
+        let (hold, kind, lease) = (self.hold(), self.kind(), self.lease());
+        format!("{hold}|{kind}|1|{lease}|{GRANT}")
+    }
+}
+
+pub(super) fn acquire(lock: usize, id: Id, mode: &str, valid: u64, ticket: Ticket) -> Call {
+    let ticket = match ticket {
+        Ticket::New => 0,
+        Ticket::Old => 5,
+        Ticket::Late => valid,
+    };
+    let terms = format!("{}|{GRANT}|{WAITER}|{ticket}|{INBOX}", id.kind());
+    let args = [
+        id.hold(),
+        id.lease().to_string(),
+        valid.to_string(),
+        mode.to_owned(),
+        terms,
+    ];
+    Call {
+        script: ACQUIRE,
+        keys: keys(lock).to_vec(),
+        args: args.to_vec(),
+    }
+}
+
+pub(super) fn renew(entries: &[(usize, Id, bool, usize)]) -> Call {
+    let mut args = vec![INBOX.to_owned(), WAITER.to_string()];
+    for (_, id, extends, count) in entries {
+        let lease = if *extends { id.lease() } else { 0 };
+        args.extend([id.entry(), lease.to_string(), count.to_string()]);
+    }
+    Call {
+        script: RENEW,
+        keys: entries.iter().flat_map(|(lock, ..)| keys(*lock)).collect(),
+        args,
+    }
+}
+
+/// Releases one id in the way that expects it to hold.
+pub(super) fn release(lock: usize, id: Id) -> Call {
+    Call {
+        script: RELEASE,
+        keys: keys(lock).to_vec(),
+        args: vec![id.hold(), INBOX.to_owned(), id.entry()],
+    }
+}
+
+/// Releases entries, or holds by force, of several locks.
+pub(super) fn release_many(entries: &[(usize, Vec<String>)]) -> Call {
+    let mut args = vec![String::new(), INBOX.to_owned()];
+    for (_, entries) in entries {
+        args.push(entries.len().to_string());
+        args.extend(entries.iter().cloned());
+    }
+    Call {
+        script: RELEASE,
+        keys: entries.iter().flat_map(|(lock, _)| keys(*lock)).collect(),
+        args,
+    }
+}
+
+pub(super) fn inspect(lock: usize, limit: u64) -> Call {
+    Call {
+        script: INSPECT,
+        keys: keys(lock)[..2].to_vec(),
+        args: vec![limit.to_string()],
+    }
+}

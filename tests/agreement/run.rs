@@ -1,0 +1,177 @@
+use lockyard_core::__private::Reply;
+use lockyard_testkit::Server;
+
+use super::calls::{self, Call};
+use super::real::Real;
+use super::steps::{Damage, Step};
+use super::stored::{Seen, Stored};
+
+/// What may pass on the real server between two of its commands, in ms; all durations differ by far more.
+const SLACK: u64 = 3000;
+
+/// What anything has to live at least, lest it ends there within the slack.
+const SHORTEST: u64 = 2 * SLACK;
+
+pub(super) struct Run<'a> {
+    stored: Stored,
+    real: Real<'a>,
+    now_us: u64,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(server: &'a Server) -> Self {
+        Self {
+            stored: Stored::default(),
+            real: Real::new(server),
+            now_us: 1_900_000_000_123_456,
+        }
+    }
+
+    /// Does the same on both sides and compares all that can be seen.
+    pub(super) fn step(&mut self, step: &Step) {
+        // Time passes, and not in whole ms.
+        self.now_us += 333;
+        let seen = self.stored.see(self.now_us);
+        self.real.set_ttls(&seen);
+        match step {
+            Step::Acquire {
+                lock,
+                id,
+                mode,
+                stale,
+                ticket,
+            } => {
+                let valid = if *stale { self.now_us - 1 } else { self.now_us };
+                self.call(&calls::acquire(*lock, *id, mode, valid, *ticket));
+            }
+            Step::Renew(entries) => self.call(&calls::renew(entries)),
+            Step::Release(lock, id) => self.call(&calls::release(*lock, *id)),
+            Step::ReleaseMany(one, other) => {
+                let entries = [one, other].map(|ids| ids.iter().map(|id| id.entry()).collect());
+                let [one, other] = entries;
+                self.call(&calls::release_many(&[(0, one), (1, other)]));
+            }
+            Step::Force(lock, ids) => {
+                let holds = ids.iter().map(|id| format!("!{}", id.hold())).collect();
+                self.call(&calls::release_many(&[(*lock, holds)]));
+            }
+            Step::Inspect(lock, limit) => self.call(&calls::inspect(*lock, *limit)),
+            Step::Pass(tens) => self.pass(tens * 10_000),
+            Step::Damage(lock, damage) => {
+                for words in commands(*lock, *damage, self.now_us / 1000) {
+                    let expected = self.real.command(&words);
+                    let found = self.stored.command(&words, self.now_us);
+                    assert_eq!(found, expected, "{words:?}");
+                }
+            }
+            Step::Listen(client) => {
+                if self.real.listen(*client) {
+                    self.stored.subscribe(&calls::channel(*client));
+                }
+            }
+            Step::Deafen(client) => {
+                if self.real.deafen(*client) {
+                    self.stored.unsubscribe(&calls::channel(*client));
+                }
+            }
+        }
+        let (found, expected) = (self.stored.see(self.now_us), self.real.see());
+        assert!(
+            alike(&found, &expected),
+            "in memory {found:#?}\nreal {expected:#?}"
+        );
+    }
+
+    fn call(&mut self, call: &Call) {
+        let (expected, expected_told) = self.real.call(call, self.now_us);
+        let (found, mut told) = self.stored.call(call, self.now_us);
+        let same = match (&found, &expected) {
+            (Ok(found), Ok(expected)) => matches(found, expected),
+            (found, expected) => found == expected,
+        };
+        assert!(
+            same,
+            "in memory {found:?}\nreal {expected:?}\n{:?}",
+            call.args
+        );
+        // The real server's come channel by channel.
+        told.sort_by(|(one, _), (other, _)| one.cmp(other));
+        assert_eq!(told, expected_told, "messages");
+    }
+
+    /// Lets so much time pass and more, until nothing is about to end.
+    fn pass(&mut self, mut ms: u64) {
+        let seen = self.stored.see(self.now_us);
+        let ttls: Vec<u64> = seen.values().filter_map(|(_, ttl)| *ttl).collect();
+        while ttls.iter().any(|ttl| (ms..ms + SHORTEST).contains(ttl)) {
+            ms += SHORTEST;
+        }
+        self.now_us += ms * 1000;
+        self.real.pass(ms);
+    }
+}
+
+/// Whether two numbers are the same, or durations that differ by no more than the slack.
+fn close(one: u64, other: u64) -> bool {
+    const DURATIONS: std::ops::Range<u64> = SHORTEST..1_000_000_000;
+    let durations = DURATIONS.contains(&one) && DURATIONS.contains(&other);
+    one == other || durations && one.abs_diff(other) <= SLACK
+}
+
+fn matches(found: &Reply, expected: &Reply) -> bool {
+    match (found, expected) {
+        (Reply::Number(found @ 0..), Reply::Number(expected @ 0..)) => {
+            close(found.unsigned_abs(), expected.unsigned_abs())
+        }
+        (Reply::Array(found), Reply::Array(expected)) => {
+            let mut pairs = found.iter().zip(expected);
+            found.len() == expected.len() && pairs.all(|(found, expected)| matches(found, expected))
+        }
+        (found, expected) => found == expected,
+    }
+}
+
+fn alike(found: &Seen, expected: &Seen) -> bool {
+    let ttls = |one: Option<u64>, other: Option<u64>| match (one, other) {
+        (Some(one), Some(other)) => close(one, other),
+        (one, other) => one == other,
+    };
+    let mut pairs = found.iter().zip(expected);
+    found.len() == expected.len()
+        && pairs.all(|((key, (value, ttl)), (name, (words, left)))| {
+            key == name && value == words && ttls(*ttl, *left)
+        })
+}
+
+/// The commands that do a damage.
+fn commands(lock: usize, damage: Damage, now_ms: u64) -> Vec<Vec<String>> {
+    let [lock, queue, alive, fence] = &calls::keys(lock);
+    let parts = [lock, queue, alive, fence];
+    let from_now = |ms: i64| now_ms.saturating_add_signed(ms);
+    let command = match damage {
+        Damage::Remove(part) => return vec![remove(parts[part])],
+        Damage::Mistype(3) => return vec![remove(fence), words(&["HSET", fence, "a", "b"])],
+        Damage::Mistype(part) => words(&["SET", parts[part], "x"]),
+        Damage::Fence(text) => words(&["SET", fence, text]),
+        Damage::Value(id, value) => words(&["HSET", lock, &id.hold(), value]),
+        Damage::Deadline(id, ms) => {
+            let value = format!("1:{}:5", from_now(ms));
+            words(&["HSET", lock, &id.hold(), &value])
+        }
+        Damage::Entry(entry) => words(&["ZADD", queue, "1", entry]),
+        Damage::Place(id) => words(&["ZADD", queue, "2", &id.entry()]),
+        Damage::Alive(client, ms) => {
+            let until = from_now(ms).to_string();
+            words(&["ZADD", alive, &until, &calls::client(client)])
+        }
+    };
+    vec![command]
+}
+
+fn remove(key: &str) -> Vec<String> {
+    words(&["PEXPIRE", key, "0"])
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}

@@ -1,0 +1,138 @@
+use proptest::prelude::*;
+
+/// How many locks, owners, clients and numbers of holds there are: few, so that they meet.
+const LOCKS: usize = 2;
+const OWNERS: usize = 3;
+pub(super) const CLIENTS: usize = 3;
+const SEQS: usize = 4;
+
+/// What one hold or place is called.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Id {
+    pub(super) owner: usize,
+    pub(super) client: usize,
+    /// Odd ones are fenced.
+    pub(super) seq: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Acquire {
+        lock: usize,
+        id: Id,
+        mode: &'static str,
+        stale: bool,
+        ticket: Ticket,
+    },
+    /// Lock, id, whether it extends or only asks, and the count.
+    Renew(Vec<(usize, Id, bool, usize)>),
+    /// In the way that expects the id to hold.
+    Release(usize, Id),
+    /// Ids of one lock and of the other.
+    ReleaseMany(Vec<Id>, Vec<Id>),
+    Force(usize, Vec<Id>),
+    Inspect(usize, u64),
+    /// So many tens of seconds, about.
+    Pass(u64),
+    Damage(usize, Damage),
+    Listen(usize),
+    Deafen(usize),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ticket {
+    New,
+    /// Before all others.
+    Old,
+    /// Behind all others.
+    Late,
+}
+
+/// What nobody's script does to a lock; parts are its keys in order.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Damage {
+    Remove(usize),
+    /// Makes a part a string, or the fence a hash.
+    Mistype(usize),
+    Fence(&'static str),
+    /// Gives a hold any value.
+    Value(Id, &'static str),
+    /// Gives a hold a deadline so many ms from now.
+    Deadline(Id, i64),
+    /// Puts anything into the queue, before all others.
+    Entry(&'static str),
+    /// Puts an id into the queue, though its client need not live.
+    Place(Id),
+    /// Says that a client counts as gone so many ms from now.
+    Alive(usize, i64),
+}
+
+/// Of holds, fences and queues, such as no script writes.
+const VALUES: [&str; 6] = ["", "x", "1:9", "1:x:5", "2:99999999999999:5:x", "1:1e99:5"];
+const FENCES: [&str; 6] = [
+    "",
+    "x",
+    "5",
+    "9000000000000000",
+    "9223372036854775807",
+    "1.5",
+];
+const ENTRIES: [&str; 5] = [
+    "x",
+    "|",
+    "a/b.c|-|1|x|5",
+    "a/b.c|-|1|5|5",
+    "a:1/c1.0|-|1|60000",
+];
+
+fn id() -> impl Strategy<Value = Id> {
+    (0..OWNERS, 0..CLIENTS, 0..SEQS).prop_map(|(owner, client, seq)| Id { owner, client, seq })
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    let offset = || prop::sample::select(vec![-5000, -1, 0, 1, 20_000]);
+    prop_oneof![
+        (0..4usize).prop_map(Damage::Remove),
+        (0..4usize).prop_map(Damage::Mistype),
+        prop::sample::select(&FENCES[..]).prop_map(Damage::Fence),
+        (id(), prop::sample::select(&VALUES[..])).prop_map(|(id, value)| Damage::Value(id, value)),
+        (id(), offset()).prop_map(|(id, ms)| Damage::Deadline(id, ms)),
+        prop::sample::select(&ENTRIES[..]).prop_map(Damage::Entry),
+        id().prop_map(Damage::Place),
+        (0..CLIENTS, offset()).prop_map(|(client, ms)| Damage::Alive(client, ms)),
+    ]
+}
+
+pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let lock = || 0..LOCKS;
+    let ids = || prop::collection::vec(id(), 0..4);
+    let mode = prop::sample::select(vec!["try", "wait", "wait", "wait", "reenter"]);
+    let ticket = prop_oneof![
+        6 => Just(Ticket::New),
+        1 => Just(Ticket::Old),
+        1 => Just(Ticket::Late),
+    ];
+    let acquire = (lock(), id(), mode, prop::bool::weighted(0.05), ticket).prop_map(
+        |(lock, id, mode, stale, ticket)| Step::Acquire {
+            lock,
+            id,
+            mode,
+            stale,
+            ticket,
+        },
+    );
+    let renewal = (lock(), id(), any::<bool>(), 1..4usize);
+    let step = prop_oneof![
+        10 => acquire,
+        5 => prop::collection::vec(renewal, 1..5).prop_map(Step::Renew),
+        4 => (lock(), id()).prop_map(|(lock, id)| Step::Release(lock, id)),
+        3 => (ids(), ids()).prop_map(|(one, other)| Step::ReleaseMany(one, other)),
+        1 => (lock(), ids()).prop_map(|(lock, ids)| Step::Force(lock, ids)),
+        1 => (lock(), 0..4u64).prop_map(|(lock, limit)| Step::Inspect(lock, limit)),
+        2 => (1..4u64).prop_map(Step::Pass),
+        2 => (lock(), damage()).prop_map(|(lock, damage)| Step::Damage(lock, damage)),
+        2 => (0..CLIENTS).prop_map(Step::Listen),
+        1 => (0..CLIENTS).prop_map(Step::Deafen),
+    ];
+    prop::collection::vec(step, 1..50)
+}
