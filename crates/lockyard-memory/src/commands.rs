@@ -68,8 +68,8 @@ fn find(name: &[u8]) -> Option<Command> {
         b"ZREM" => writes(-3, sorted_sets::zrem),
         b"ZREMRANGEBYSCORE" => writes(4, sorted_sets::zremrangebyscore),
         b"TIME" => reads(1, server::time),
-        // A message is nothing written.
-        b"PUBLISH" => reads(3, server::publish),
+        // Redis takes it for a write, as replicas hear of it.
+        b"PUBLISH" => writes(3, server::publish),
         _ => return None,
     };
     Some(command)

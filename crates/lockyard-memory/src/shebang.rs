@@ -16,19 +16,19 @@ pub(crate) fn split(text: &str) -> Result<(Flags, &str), ServerError> {
     let mut words = line.split_ascii_whitespace();
     let engine = words.next().unwrap_or_default();
     if engine != "#!lua" {
-        return refused("engine", engine);
+        return refused("Unexpected engine in script shebang", engine);
     }
     let mut flags = Flags::default();
     for word in words {
         let Some(names) = word.strip_prefix("flags=") else {
-            return refused("option", word);
+            return refused("Unknown lua shebang option", word);
         };
-        for name in names.split(',') {
+        for name in names.split(',').filter(|name| !name.is_empty()) {
             match name {
                 "no-writes" => flags.no_writes = true,
                 // Here memory is never full, nothing is stale, and there is one slot.
                 "allow-oom" | "allow-stale" | "no-cluster" | "allow-cross-slot-keys" => {}
-                _ => return refused("flag", name),
+                _ => return refused("Unexpected flag in script shebang", name),
             }
         }
     }
@@ -36,7 +36,5 @@ pub(crate) fn split(text: &str) -> Result<(Flags, &str), ServerError> {
 }
 
 fn refused<T>(what: &str, word: &str) -> Result<T, ServerError> {
-    Err(ServerError::new(format!(
-        "ERR Unexpected {what} in script shebang: {word}"
-    )))
+    Err(ServerError::new(format!("ERR {what}: {word}")))
 }

@@ -13,6 +13,14 @@ const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
+/// The output of a future that is to be ready within a day of virtual time.
+async fn once<F: Future>(future: F) -> F::Output {
+    let day = Duration::from_secs(86_400);
+    tokio::time::timeout(day, future)
+        .await
+        .expect("it waits for ever")
+}
+
 /// Has a task wait for the lock `x`.
 fn wait(client: &Client) -> JoinHandle<LockGuard> {
     let lock = client.lock("x");
@@ -29,7 +37,7 @@ async fn a_fixed_lease_runs_out_in_no_real_time() {
     let guard = one.lock("x").with_lease(fixed).acquire().await.unwrap();
     assert!(two.lock("x").try_acquire().await.unwrap().is_none());
     let start = Instant::now();
-    let _guard = two.lock("x").acquire().await.unwrap();
+    let _guard = once(two.lock("x").acquire()).await.unwrap();
     let waited = start.elapsed();
     assert!(guard.is_lost());
     assert!(
@@ -67,7 +75,7 @@ async fn waiters_are_served_in_order_and_at_once() {
         assert!(!next.is_finished());
         let released = Instant::now();
         guard.release().await.unwrap();
-        guard = next.await.unwrap();
+        guard = once(next).await.unwrap();
         assert!(released.elapsed() <= ms(1), "{:?}", released.elapsed());
     }
 }
@@ -95,7 +103,7 @@ async fn what_a_client_leaves_is_released_and_its_inbox_closed() {
     let waiting = wait(&two);
     sleep(ms(10)).await;
     drop((guard, one));
-    let guard = waiting.await.unwrap();
+    let guard = once(waiting).await.unwrap();
     two.shutdown().await.unwrap();
     assert!(guard.is_lost());
     assert!(matches!(
@@ -119,7 +127,7 @@ async fn a_dump_shows_holds_and_a_flush_takes_them_away() {
     server.flush_all();
     assert_eq!(server.dump(), []);
     let start = Instant::now();
-    guard.lost().await;
+    once(guard.lost()).await;
     assert!(start.elapsed() <= Duration::from_secs(11));
 }
 
@@ -145,7 +153,7 @@ async fn options_are_those_of_any_client() {
             .is_some()
     );
     // Waiting without a queue works as well.
-    let _guard = client.lock("x").acquire().await.unwrap();
+    let _guard = once(client.lock("x").acquire()).await.unwrap();
     assert!(guard.is_lost());
     let wrong = server.client_with(options.prefix("{"));
     assert!(matches!(

@@ -143,7 +143,7 @@ fn globals_can_neither_be_made_nor_changed_nor_guessed() {
     );
 }
 
-// Red when the flag is not read.
+// Red when the flag is not read, and when PUBLISH counts as a read.
 #[test]
 fn the_first_line_says_what_a_script_may_do() {
     refused(
@@ -158,13 +158,21 @@ fn the_first_line_says_what_a_script_may_do() {
         "#!py\nreturn 1",
         "ERR Unexpected engine in script shebang: #!py",
     );
+    refused(
+        "#!lua name=x\nreturn 1",
+        "ERR Unknown lua shebang option: name=x",
+    );
+    refused(
+        "#!lua flags=no-writes\nreturn redis.call('PUBLISH', 'a', 'b')",
+        "ERR Write commands are not allowed from read-only scripts. script: SHA, on @user_script:2.",
+    );
     let mut store = Store::new();
     assert_eq!(
         store.eval("#!lua flags=no-writes\nreturn redis.call('EXISTS', 'a')"),
         Ok(Reply::Number(0))
     );
     assert_eq!(
-        store.eval("#!lua flags=allow-oom,allow-stale\nreturn redis.call('INCR', 'a')"),
+        store.eval("#!lua flags=allow-oom,allow-stale,\nreturn redis.call('INCR', 'a')"),
         Ok(Reply::Number(1))
     );
 }
