@@ -1,9 +1,7 @@
 //! The server in memory, and its clients.
 
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Waker};
 
 use lockyard::{Client, ClientOptions, Error};
 use lockyard_core::__private::{Event, Runtime};
@@ -69,17 +67,10 @@ impl MemoryServer {
             let _ = events.send(Event::InboxUp);
             Subscription::new(self.shared.clone(), runtime.inbox(), events)
         });
-        let mut watchdog: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move {
+        tokio::spawn(async move {
             let _subscription = subscription;
             watchdog.await;
         });
-        // At once it learns that the inbox is up, so that even the very first to wait stands in the queue.
-        let handle = tokio::runtime::Handle::current();
-        let first = watchdog
-            .as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()));
-        debug_assert!(first.is_pending(), "it ends with the client");
-        handle.spawn(watchdog);
         Ok(Client::from_runtime(runtime))
     }
 
@@ -105,5 +96,24 @@ impl Default for MemoryServer {
 impl fmt::Debug for MemoryServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryServer").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Red when `Subscription` does nothing as it is dropped.
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_has_ended_is_no_subscriber() {
+        let server = MemoryServer::new();
+        let client = server.client();
+        let [one, other] = [client.lock("x"), client.lock("y")];
+        drop(client);
+        assert!(one.try_acquire().await.is_ok_and(|guard| guard.is_some()));
+        assert_eq!(server.shared.inboxes(), 1);
+        drop((one, other));
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        assert_eq!(server.shared.inboxes(), 0);
     }
 }

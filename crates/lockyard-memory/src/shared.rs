@@ -52,6 +52,12 @@ impl Shared {
         self.inboxes.lock().insert(channel, events);
     }
 
+    /// How many clients hear messages.
+    #[cfg(test)]
+    pub(crate) fn inboxes(&self) -> usize {
+        self.inboxes.lock().len()
+    }
+
     pub(crate) fn unsubscribe(&self, channel: &Bytes) {
         self.store.lock().unsubscribe(channel);
         self.inboxes.lock().remove(channel);

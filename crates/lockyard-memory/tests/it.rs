@@ -80,7 +80,7 @@ async fn waiters_are_served_in_order_and_at_once() {
     }
 }
 
-// Red when the watchdog is not polled before `client_with` returns: then the first waiter spins.
+// Red when a client is not told that its inbox is up: then it spins.
 #[tokio::test(start_paused = true)]
 async fn the_very_first_to_wait_stands_in_the_queue() {
     let server = MemoryServer::new();

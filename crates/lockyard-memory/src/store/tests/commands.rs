@@ -77,6 +77,7 @@ fn sorted_sets() {
         ("ZRANGE z -1 -1", "{\"b\"}"),
         ("ZRANGE z -2 100", "{\"a2\" \"b\"}"),
         ("ZRANGE z -100 1", "{\"c\" \"a\"}"),
+        ("ZRANGE z 3 3", "{\"a2\"}"),
         ("ZRANGE z 3 2", "{}"),
         ("ZRANGE z 5 9", "{}"),
         ("ZSCORE z none", "false"),
