@@ -54,24 +54,24 @@ impl Id {
     }
 }
 
-pub(super) fn acquire(lock: usize, id: Id, mode: &str, valid: u64, ticket: Ticket) -> Call {
-    let ticket = match ticket {
-        Ticket::New => 0,
-        Ticket::Old => 5,
-        Ticket::Late => valid,
-    };
-    let terms = format!("{}|{GRANT}|{WAITER}|{ticket}|{INBOX}", id.kind());
-    let args = [
-        id.hold(),
-        id.lease().to_string(),
-        valid.to_string(),
-        mode.to_owned(),
-        terms,
-    ];
+/// One lock of an acquire: number, id, mode and ticket.
+pub(super) type Wish = (usize, Id, char, Ticket);
+
+pub(super) fn acquire(wishes: &[Wish], valid: u64) -> Call {
+    let mut args = vec![valid.to_string(), format!("{WAITER}|{INBOX}")];
+    for (_, id, mode, ticket) in wishes {
+        let ticket = match ticket {
+            Ticket::New => 0,
+            Ticket::Old => 5,
+            Ticket::Late => valid,
+        };
+        let wish = format!("{}{mode}|{GRANT}|{ticket}", id.kind());
+        args.extend([id.hold(), id.lease().to_string(), wish]);
+    }
     Call {
         script: ACQUIRE,
-        keys: keys(lock).to_vec(),
-        args: args.to_vec(),
+        keys: wishes.iter().flat_map(|(lock, ..)| keys(*lock)).collect(),
+        args,
     }
 }
 
@@ -88,18 +88,9 @@ pub(super) fn renew(entries: &[(usize, Id, bool, usize)]) -> Call {
     }
 }
 
-/// Releases one id in the way that expects it to hold.
-pub(super) fn release(lock: usize, id: Id) -> Call {
-    Call {
-        script: RELEASE,
-        keys: keys(lock).to_vec(),
-        args: vec![id.hold(), INBOX.to_owned(), id.entry()],
-    }
-}
-
-/// Releases entries, or holds by force, of several locks.
-pub(super) fn release_many(entries: &[(usize, Vec<String>)]) -> Call {
-    let mut args = vec![String::new(), INBOX.to_owned()];
+/// Releases entries, or holds by force, of locks.
+pub(super) fn release(entries: &[(usize, Vec<String>)]) -> Call {
+    let mut args = vec![INBOX.to_owned()];
     for (_, entries) in entries {
         args.push(entries.len().to_string());
         args.extend(entries.iter().cloned());

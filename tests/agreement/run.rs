@@ -34,26 +34,20 @@ impl<'a> Run<'a> {
         let seen = self.stored.see(self.now_us);
         self.real.set_ttls(&seen);
         match step {
-            Step::Acquire {
-                lock,
-                id,
-                mode,
-                stale,
-                ticket,
-            } => {
+            Step::Acquire(wishes, stale) => {
                 let valid = if *stale { self.now_us - 1 } else { self.now_us };
-                self.call(&calls::acquire(*lock, *id, mode, valid, *ticket));
+                self.call(&calls::acquire(wishes, valid));
             }
             Step::Renew(entries) => self.call(&calls::renew(entries)),
-            Step::Release(lock, id) => self.call(&calls::release(*lock, *id)),
+            Step::Release(lock, id) => self.call(&calls::release(&[(*lock, vec![id.entry()])])),
             Step::ReleaseMany(one, other) => {
                 let entries = [one, other].map(|ids| ids.iter().map(|id| id.entry()).collect());
                 let [one, other] = entries;
-                self.call(&calls::release_many(&[(0, one), (1, other)]));
+                self.call(&calls::release(&[(0, one), (1, other)]));
             }
             Step::Force(lock, ids) => {
                 let holds = ids.iter().map(|id| format!("!{}", id.hold())).collect();
-                self.call(&calls::release_many(&[(*lock, holds)]));
+                self.call(&calls::release(&[(*lock, holds)]));
             }
             Step::Inspect(lock, limit) => self.call(&calls::inspect(*lock, *limit)),
             Step::Pass(tens) => self.pass(tens * 10_000),

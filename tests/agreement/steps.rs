@@ -1,5 +1,7 @@
 use proptest::prelude::*;
 
+use super::calls::Wish;
+
 /// How many locks, owners, clients and numbers of holds there are: few, so that they meet.
 const LOCKS: usize = 2;
 const OWNERS: usize = 3;
@@ -17,16 +19,11 @@ pub(super) struct Id {
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    Acquire {
-        lock: usize,
-        id: Id,
-        mode: &'static str,
-        stale: bool,
-        ticket: Ticket,
-    },
+    /// Of locks, and whether the command comes too late.
+    Acquire(Vec<Wish>, bool),
     /// Lock, id, whether it extends or only asks, and the count.
     Renew(Vec<(usize, Id, bool, usize)>),
-    /// In the way that expects the id to hold.
+    /// Of one id, which may be done in a shorter way.
     Release(usize, Id),
     /// Ids of one lock and of the other.
     ReleaseMany(Vec<Id>, Vec<Id>),
@@ -85,7 +82,7 @@ const ENTRIES: [&str; 5] = [
     "a:1/c1.0|-|1|60000",
 ];
 
-fn id() -> impl Strategy<Value = Id> {
+fn id() -> impl Strategy<Value = Id> + Clone {
     (0..OWNERS, 0..CLIENTS, 0..SEQS).prop_map(|(owner, client, seq)| Id { owner, client, seq })
 }
 
@@ -106,21 +103,19 @@ fn damage() -> impl Strategy<Value = Damage> {
 pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let lock = || 0..LOCKS;
     let ids = || prop::collection::vec(id(), 0..4);
-    let mode = prop::sample::select(vec!["try", "wait", "wait", "wait", "reenter"]);
+    let mode = prop::sample::select(vec!['t', 'w', 'w', 'w', 'r']);
     let ticket = prop_oneof![
         6 => Just(Ticket::New),
         1 => Just(Ticket::Old),
         1 => Just(Ticket::Late),
     ];
-    let acquire = (lock(), id(), mode, prop::bool::weighted(0.05), ticket).prop_map(
-        |(lock, id, mode, stale, ticket)| Step::Acquire {
-            lock,
-            id,
-            mode,
-            stale,
-            ticket,
-        },
-    );
+    let wish = (lock(), id(), mode, ticket);
+    let wishes = prop_oneof![
+        2 => prop::collection::vec(wish.clone(), 1),
+        1 => prop::collection::vec(wish, 2..4),
+    ];
+    let acquire = (wishes, prop::bool::weighted(0.05))
+        .prop_map(|(wishes, stale)| Step::Acquire(wishes, stale));
     let renewal = (lock(), id(), any::<bool>(), 1..4usize);
     let step = prop_oneof![
         10 => acquire,
