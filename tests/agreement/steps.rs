@@ -87,7 +87,7 @@ fn id() -> impl Strategy<Value = Id> + Clone {
 }
 
 fn damage() -> impl Strategy<Value = Damage> {
-    let offset = || prop::sample::select(vec![-5000, -1, 0, 1, 20_000]);
+    let offset = || prop::sample::select(vec![-5000, -1, 0, 1, 20_000, 90_000]);
     prop_oneof![
         (0..4usize).prop_map(Damage::Remove),
         (0..4usize).prop_map(Damage::Mistype),

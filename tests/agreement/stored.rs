@@ -63,7 +63,7 @@ impl Stored {
         self.store.unsubscribe(channel.as_bytes());
     }
 
-    pub(super) fn see(&mut self, now_us: u64) -> Seen {
+    pub(super) fn see(&self, now_us: u64) -> Seen {
         let entries = self.store.dump(now_us).into_iter().map(|entry| {
             let mut value = parts(&entry.value);
             value.sort();

@@ -48,14 +48,10 @@ impl Keyspace {
     pub(crate) fn set_now(&mut self, now_us: u64) {
         self.now_us = now_us;
         if self.slots.len() >= self.sweep_at {
-            self.sweep();
+            let now = self.now_ms();
+            self.slots.retain(|_, slot| !slot.is_over(now));
             self.sweep_at = SWEEP.max(2 * self.slots.len());
         }
-    }
-
-    fn sweep(&mut self) {
-        let now = self.now_ms();
-        self.slots.retain(|_, slot| !slot.is_over(now));
     }
 
     fn slot(&mut self, key: &[u8]) -> Option<&mut Slot> {
@@ -158,14 +154,15 @@ impl Keyspace {
         self.slots.len()
     }
 
-    /// Every key in order, its value and the ms until it expires.
-    pub(crate) fn iter(&mut self) -> impl Iterator<Item = (&[u8], &Value, Option<u64>)> {
-        self.sweep();
-        let now = self.now_ms();
-        let ttl = move |expires: u64| expires - now;
-        self.slots
+    /// Every key at a time in µs, in order, its value and the ms until it expires.
+    pub(crate) fn iter(&self, now_us: u64) -> impl Iterator<Item = (&[u8], &Value, Option<u64>)> {
+        let now = now_us / 1000;
+        let alive = self
+            .slots
             .iter()
-            .map(move |(key, slot)| (&**key, &slot.value, slot.expires.map(ttl)))
+            .filter(move |(_, slot)| !slot.is_over(now));
+        let ttl = move |expires: u64| expires - now;
+        alive.map(move |(key, slot)| (&**key, &slot.value, slot.expires.map(ttl)))
     }
 }
 

@@ -62,10 +62,10 @@ impl Store {
     }
 
     /// Every key at a server time, in µs, in order.
-    pub fn dump(&mut self, now_us: u64) -> Vec<Entry> {
-        let keyspace = &mut self.session.lock().world.keyspace;
-        keyspace.set_now(now_us);
-        keyspace.iter().map(Entry::of).collect()
+    #[must_use]
+    pub fn dump(&self, now_us: u64) -> Vec<Entry> {
+        let keyspace = &self.session.lock().world.keyspace;
+        keyspace.iter(now_us).map(Entry::of).collect()
     }
 }
 

@@ -51,7 +51,7 @@ fn a_key_lives_in_the_millisecond_in_which_it_expires_and_no_longer() {
     }
 }
 
-// Red without the sweep in `iter`.
+// Red when `iter` shows what is over.
 #[test]
 fn a_dump_shows_what_lives_and_for_how_long() {
     let mut store = Store::new();
@@ -84,7 +84,7 @@ fn a_dump_shows_what_lives_and_for_how_long() {
     assert_eq!(store.dump(NOW), []);
 }
 
-// Red without `sweep` in `set_now`: then all 100 000 stay.
+// Red without the sweep in `set_now`: then all 100 000 stay.
 #[test]
 fn keys_that_nobody_asks_for_again_do_not_pile_up() {
     let store = Store::new();
