@@ -89,14 +89,14 @@ fn id() -> impl Strategy<Value = Id> + Clone {
 fn damage() -> impl Strategy<Value = Damage> {
     let offset = || prop::sample::select(vec![-5000, -1, 0, 1, 20_000, 90_000]);
     prop_oneof![
-        (0..4usize).prop_map(Damage::Remove),
-        (0..4usize).prop_map(Damage::Mistype),
-        prop::sample::select(&FENCES[..]).prop_map(Damage::Fence),
-        (id(), prop::sample::select(&VALUES[..])).prop_map(|(id, value)| Damage::Value(id, value)),
-        (id(), offset()).prop_map(|(id, ms)| Damage::Deadline(id, ms)),
-        prop::sample::select(&ENTRIES[..]).prop_map(Damage::Entry),
-        id().prop_map(Damage::Place),
-        (0..CLIENTS, offset()).prop_map(|(client, ms)| Damage::Alive(client, ms)),
+        1 => (0..4usize).prop_map(Damage::Remove),
+        1 => (0..4usize).prop_map(Damage::Mistype),
+        1 => prop::sample::select(&FENCES[..]).prop_map(Damage::Fence),
+        1 => (id(), prop::sample::select(&VALUES[..])).prop_map(|(id, value)| Damage::Value(id, value)),
+        1 => (id(), offset()).prop_map(|(id, ms)| Damage::Deadline(id, ms)),
+        1 => prop::sample::select(&ENTRIES[..]).prop_map(Damage::Entry),
+        1 => id().prop_map(Damage::Place),
+        4 => (0..CLIENTS, offset()).prop_map(|(client, ms)| Damage::Alive(client, ms)),
     ]
 }
 
@@ -125,7 +125,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (lock(), ids()).prop_map(|(lock, ids)| Step::Force(lock, ids)),
         1 => (lock(), 0..4u64).prop_map(|(lock, limit)| Step::Inspect(lock, limit)),
         2 => (1..4u64).prop_map(Step::Pass),
-        2 => (lock(), damage()).prop_map(|(lock, damage)| Step::Damage(lock, damage)),
+        4 => (lock(), damage()).prop_map(|(lock, damage)| Step::Damage(lock, damage)),
         2 => (0..CLIENTS).prop_map(Step::Listen),
         1 => (0..CLIENTS).prop_map(Step::Deafen),
     ];
