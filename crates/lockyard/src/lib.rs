@@ -130,8 +130,3 @@ pub use lockyard_core::{
 pub use lockyard_lock::{HolderInfo, Lock, LockGuard, LockInfo, WaiterInfo};
 
 pub use crate::client::Client;
-
-/// The examples of the README, compiled.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
