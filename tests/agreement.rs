@@ -21,9 +21,9 @@ mod stored;
 // Both, step by step.
 mod run;
 
-// Red with each of these in lockyard-memory: ZADD ignores NX, or GT; HSETNX overwrites; PEXPIRE of 0 keeps a key; SET keeps
-// the TTL; HDEL keeps an empty hash; PUBLISH tells of no receivers; `pcall` gives what mlua makes of an error; a key
-// is found whose time is over.
+// Red with each of these in lockyard-memory: ZADD ignores NX, or GT; HSETNX overwrites; PEXPIRE of 0 keeps a key; SET
+// keeps the TTL; HDEL keeps an empty hash; PUBLISH tells of no receivers; `pcall` gives what mlua makes of an error; a
+// key is found whose time is over.
 #[test]
 fn the_store_in_memory_does_what_a_real_server_does() {
     let server = Server::start().unwrap();
