@@ -129,8 +129,11 @@ local function one(i)
   if stale then return 4, 0, 0 end
   local kind, mode, first, ticket = string.match(wish, "^(.)(.)|(.-)|(.-)$")
   local owner, client = string.match(hold, "^(.-)/(.-)%.")
+  local entry = table.concat({hold, kind, "1", text(lease), first}, "|")
   local token = prune(lock, owner)
   if token then
+    -- A second copy may find the place of the first.
+    leave(queue, alive, entry)
     if token == "" and kind == "f" then return 5, 0, 0 end
     put(lock, hold, lease, token)
     return 1, token, 0
@@ -143,7 +146,6 @@ local function one(i)
     return 1, token, 0
   end
   if mode == "t" then return 3, 0, 0 end
-  local entry = table.concat({hold, kind, "1", text(lease), first}, "|")
   ticket = join(queue, alive, entry, client, tonumber(ticket))
   token = grant(lock, queue, alive, fence, entry)
   if token then return 1, token, 0 end

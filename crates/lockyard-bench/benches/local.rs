@@ -166,6 +166,10 @@ impl Backend for Instantly {
         Box::pin(async move { Ok(self.micros()) })
     }
 
+    fn spawn(&self, work: BoxFuture<'static, ()>) {
+        tokio::spawn(work);
+    }
+
     fn reconnect(&self, _: Lane) {}
 
     fn server(&self) -> &str {

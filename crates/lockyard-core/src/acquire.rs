@@ -12,6 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fred::error::ErrorKind;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 use tracing::Instrument;
@@ -266,6 +267,7 @@ impl Acquire<'_> {
         claim.dismiss();
         match why {
             Acquired::Busy => Ok(Attempt::Busy),
+            Acquired::Stale => Ok(Attempt::Failed(Fault::Unanswered(late()))),
             Acquired::Unfenced => Err(Error::NotFenced {
                 name: self.spec.name.clone(),
             }),
@@ -333,4 +335,9 @@ impl Acquire<'_> {
             None => Err(Error::Closed),
         }
     }
+}
+
+/// Why a command that came after its validity did nothing.
+fn late() -> fred::error::Error {
+    fred::error::Error::new(ErrorKind::Timeout, "the server got to the command too late")
 }

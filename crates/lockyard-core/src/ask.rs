@@ -39,6 +39,8 @@ impl Acquire<'_> {
             sent,
             phase: Phase::Asked(tell),
             flying: false,
+            again: false,
+            granted: None,
         };
         let registered = core.with(|state| {
             if state.closed {

@@ -34,6 +34,9 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Drops the connection and connects anew, for the server at its end has become a replica.
     fn reconnect(&self, lane: Lane);
 
+    /// Runs a future beside the callers' connection, and as long as anything runs at all.
+    fn spawn(&self, work: BoxFuture<'static, ()>);
+
     /// The server's address, without a password.
     fn server(&self) -> &str;
 
@@ -108,6 +111,8 @@ pub enum Fault {
     Refused(ServerError),
     /// It may have been done or not.
     Unanswered(fred::error::Error),
+    /// The reply is none that the script gives.
+    Unreadable,
 }
 
 /// What a backend tells the runtime by itself.

@@ -6,7 +6,6 @@ use std::thread;
 use std::time::Duration;
 
 use fred::error::{Error as FredError, ErrorKind};
-use fred::interfaces::ClientLike;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
@@ -41,7 +40,7 @@ pub(crate) async fn connect(options: ClientOptions) -> Result<Arc<Runtime>, Erro
     let (ready, connected) = oneshot::channel();
     let theirs = backend.clone();
     let background = async move {
-        let result = connect_background(&theirs, spins).await;
+        let result = theirs.connect_background(!spins).await;
         let failed = result.is_err();
         // Whoever asked is gone, or is told why there will be no client.
         if ready.send(result).is_err() || failed {
@@ -93,14 +92,6 @@ pub(crate) async fn connect(options: ClientOptions) -> Result<Arc<Runtime>, Erro
     };
     let _ = timeout(patience.min(INBOX), confirmed).await;
     Ok(runtime)
-}
-
-async fn connect_background(backend: &FredBackend, spins: bool) -> Result<(), FredError> {
-    backend.watchdog.init().await?;
-    if !spins {
-        backend.inbox.init().await?;
-    }
-    Ok(())
 }
 
 /// Runs a future on a thread and a runtime of its own.

@@ -1,13 +1,12 @@
 //! What handles, guards and the watchdog of one client share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use fred::error::ErrorKind;
 use parking_lot::Mutex;
-use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -41,8 +40,6 @@ pub(crate) struct Core {
     pub(crate) closing: AtomicBool,
     /// Whether one script may only touch keys of one slot.
     pub(crate) per_slot: AtomicBool,
-    /// The runtime of the watchdog.
-    pub(crate) handle: OnceLock<Handle>,
 }
 
 impl Core {
@@ -64,7 +61,6 @@ impl Core {
             finished: Notify::new(),
             closing: AtomicBool::new(false),
             per_slot: AtomicBool::new(false),
-            handle: OnceLock::new(),
         }
     }
 
@@ -127,7 +123,7 @@ impl Core {
         match reply {
             Ok(reply) => Ok((reply, sent)),
             Err(fault) => {
-                if fault.wants_a_new_connection(lane) {
+                if fault.wants_a_new_connection(lane, timeout >= self.valid() / 3) {
                     self.backend.reconnect(lane);
                 }
                 Err(fault)
@@ -181,19 +177,23 @@ impl Core {
                 }
             }
             Fault::Refused(source) => Error::Refused { server, source },
+            Fault::Unreadable => Error::UnexpectedReply {
+                name: name.to_owned(),
+            },
         }
     }
 }
 
 impl Fault {
     /// Whether the server has become a replica, or the connection has gone dead under commands that may all be sent
-    /// again.
-    fn wants_a_new_connection(&self, lane: Lane) -> bool {
+    /// again; `patient` if the answer had its time.
+    fn wants_a_new_connection(&self, lane: Lane, patient: bool) -> bool {
         match self {
             Self::Refused(error) => error.kind() == ServerErrorKind::ReadOnly,
             Self::Unanswered(error) => {
-                lane == Lane::Watchdog && *error.kind() == ErrorKind::Timeout
+                patient && lane == Lane::Watchdog && *error.kind() == ErrorKind::Timeout
             }
+            Self::Unreadable => false,
         }
     }
 
@@ -202,6 +202,7 @@ impl Fault {
         match self {
             Self::Unanswered(_) => true,
             Self::Refused(error) => error.kind().is_transient(),
+            Self::Unreadable => false,
         }
     }
 }

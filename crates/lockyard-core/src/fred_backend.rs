@@ -21,6 +21,7 @@ use fred::types::config::{
 use fred::types::{Builder, ClusterHash, ConnectHandle, CustomCommand, Key, Value};
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
+use tokio::runtime::Handle;
 
 use crate::backend::{Arg, Backend, BoxFuture, Call, Fault, Lane, Moment, Reply};
 use crate::error::ServerError;
@@ -31,12 +32,14 @@ pub(crate) struct FredBackend {
     pub(crate) caller: Client,
     pub(crate) watchdog: Client,
     pub(crate) inbox: Client,
-    /// The task behind `caller`, on the runtime of whoever connected.
-    caller_task: OnceLock<ConnectHandle>,
+    /// The task behind `caller`, and the runtime of whoever connected.
+    caller_task: OnceLock<(ConnectHandle, Handle)>,
+    /// The runtime of the other two.
+    background: OnceLock<Handle>,
     server: String,
     random: Mutex<fastrand::Rng>,
-    /// When a new connection was last forced.
-    reconnected: Mutex<Option<Moment>>,
+    /// When a new connection was last forced on each lane.
+    reconnected: Mutex<[Option<Moment>; 2]>,
 }
 
 impl FredBackend {
@@ -47,6 +50,7 @@ impl FredBackend {
             watchdog: client()?,
             inbox: client()?,
             caller_task: OnceLock::new(),
+            background: OnceLock::new(),
             server: address(&options.config),
             random: Mutex::new(fastrand::Rng::with_seed(
                 uuid::Uuid::new_v4().as_u64_pair().0,
@@ -61,18 +65,31 @@ impl FredBackend {
         // It listens from its first poll, which has to be before the task has news.
         let _ = poll_fn(|context| Poll::Ready(connected.as_mut().poll(context))).await;
         // Dropped from here on, `close` finds the task and ends it.
-        let _ = self.caller_task.set(self.caller.connect());
+        let task = self.caller.connect();
+        let _ = self.caller_task.set((task, Handle::current()));
         connected.await
+    }
+
+    /// Connects the other two, on the watchdog's runtime.
+    pub(crate) async fn connect_background(&self, inbox: bool) -> Result<(), FredError> {
+        let _ = self.background.set(Handle::current());
+        self.watchdog.init().await?;
+        if inbox {
+            self.inbox.init().await?;
+        }
+        Ok(())
+    }
+
+    /// The runtime of the caller's connection, if it has not ended.
+    fn callers(&self) -> Option<&Handle> {
+        let (task, handle) = self.caller_task.get()?;
+        (!task.is_finished()).then_some(handle)
     }
 
     /// The lane's connection; the watchdog's, once the runtime of the caller's has ended.
     fn client(&self, lane: Lane) -> &Client {
-        let ended = self
-            .caller_task
-            .get()
-            .is_some_and(ConnectHandle::is_finished);
         match lane {
-            Lane::Caller if !ended => &self.caller,
+            Lane::Caller if self.callers().is_some() => &self.caller,
             _ => &self.watchdog,
         }
     }
@@ -172,12 +189,21 @@ impl Backend for FredBackend {
 
     fn reconnect(&self, lane: Lane) {
         let now = self.now();
-        let mut last = self.reconnected.lock();
+        let last = &mut self.reconnected.lock()[lane as usize];
         // Each forced connection fails the commands under way, which is not to make them force the next.
         if last.is_none_or(|last| now.since(last) > Duration::from_secs(1)) {
             *last = Some(now);
             let client = self.client(lane).clone();
-            tokio::spawn(async move { client.force_reconnection().await });
+            self.spawn(Box::pin(async move {
+                // What became of it is seen by the next command.
+                let _ = client.force_reconnection().await;
+            }));
+        }
+    }
+
+    fn spawn(&self, work: BoxFuture<'static, ()>) {
+        if let Some(handle) = self.callers().or_else(|| self.background.get()) {
+            handle.spawn(work);
         }
     }
 
@@ -192,7 +218,7 @@ impl Backend for FredBackend {
                 let _ = tokio::time::timeout(Duration::from_secs(1), client.quit()).await;
             }
             // `quit` does nothing to a client that is still connecting.
-            if let Some(task) = self.caller_task.get() {
+            if let Some((task, _)) = self.caller_task.get() {
                 task.abort();
             }
         })

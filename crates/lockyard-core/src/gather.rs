@@ -3,7 +3,7 @@
 //! The first two are sent at once, each by itself.
 //! Those that come meanwhile are gathered, and sent as one as soon as one of the first has its answer: the group
 //! commit of databases.
-//! So a call waits for half a round trip at most, and many at once cost little more than a few.
+//! While the server answers a gathered call waits for a round trip at most, and in no case for more than 10 ms.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fred::error::{Error as FredError, ErrorKind};
-use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::backend::{Arg, Fault, Lane, Moment, Reply};
@@ -27,13 +26,16 @@ const ABREAST: usize = 2;
 /// The most calls in one command.
 const BATCH: usize = 100;
 
+/// How long a call is gathered at most before it is sent.
+const LONGEST: Duration = Duration::from_millis(10);
+
 /// A call of a script that takes several items at once.
 pub(crate) struct Item {
     pub(crate) script: &'static Script,
     pub(crate) spec: Arc<Spec>,
     /// As it would be alone.
     pub(crate) args: Vec<Arg>,
-    /// How many of them are for all items; a number among these is a server time until which it is valid.
+    /// How many of the first are the same for all items; of a number among these the smallest counts.
     pub(crate) shared: usize,
     /// How many elements of the reply are its own, behind the first, which is for all.
     pub(crate) answers: usize,
@@ -41,46 +43,72 @@ pub(crate) struct Item {
 
 impl Item {
     /// Runs it by itself.
-    pub(crate) async fn alone(&self, core: &Core, lane: Lane, timeout: Duration) -> Answer {
+    pub(crate) async fn alone(&self, core: &Core, lane: Lane, timeout: Duration) -> Answered {
         core.call(lane, self.script, &self.spec.keys, &self.args, timeout)
             .await
     }
 }
 
 /// What a call is answered: a reply as if it had been alone, and just before when it was sent.
-type Answer = Result<(Reply, Moment), Fault>;
+type Answered = Result<(Reply, Moment), Fault>;
 
-type Gathered = (Item, oneshot::Sender<Answer>);
+type Gathered = (Item, oneshot::Sender<Answered>);
 
 /// The calls of each script; the key is the script's address.
 #[derive(Default)]
 pub(crate) struct Gate(BTreeMap<usize, Calls>);
 
-#[derive(Default)]
 struct Calls {
+    script: &'static Script,
     under_way: usize,
     gathered: VecDeque<Gathered>,
+    /// When those that are gathered are sent in any case.
+    overdue: Moment,
 }
 
 impl Gate {
     fn of(&mut self, script: &'static Script) -> &mut Calls {
-        self.0
-            .entry(std::ptr::from_ref(script) as usize)
-            .or_default()
+        let calls = self.0.entry(std::ptr::from_ref(script) as usize);
+        calls.or_insert_with(|| Calls {
+            script,
+            under_way: 0,
+            gathered: VecDeque::new(),
+            overdue: Moment::NEVER,
+        })
+    }
+
+    /// When the first are sent in any case.
+    pub(crate) fn first(&self) -> Option<Moment> {
+        self.0.values().map(|calls| calls.overdue).min()
+    }
+
+    /// Begins one more command of each script whose calls have waited for too long.
+    fn begin_overdue(&mut self, now: Moment) -> Vec<&'static Script> {
+        let overdue = self.0.values_mut().filter(|calls| calls.overdue <= now);
+        let begin = |calls: &mut Calls| {
+            calls.under_way += 1;
+            calls.script
+        };
+        overdue.map(begin).collect()
     }
 }
 
 impl Calls {
-    /// One is answered; what takes its place.
-    fn next(&mut self, most: usize) -> Vec<Gathered> {
-        let mut next = Vec::new();
-        while next.len() < most
-            && let Some((item, asked)) = self.gathered.pop_front()
-        {
-            if !asked.is_closed() {
-                next.push((item, asked));
-            }
+    fn gather(&mut self, call: Gathered, now: Moment) {
+        if self.gathered.is_empty() {
+            self.overdue = now.after(LONGEST);
         }
+        self.gathered.push_back(call);
+    }
+
+    /// One command is answered; what takes its place.
+    fn next(&mut self, now: Moment) -> Vec<Gathered> {
+        let most = BATCH.min(self.gathered.len());
+        let next: Vec<Gathered> = self.gathered.drain(..most).collect();
+        self.overdue = match self.gathered.is_empty() {
+            true => Moment::NEVER,
+            false => now.after(LONGEST),
+        };
         if next.is_empty() {
             self.under_way -= 1;
         }
@@ -89,16 +117,17 @@ impl Calls {
 }
 
 /// Runs a call, alone or with others.
-pub(crate) async fn call(core: &Arc<Core>, item: Item, timeout: Duration) -> Answer {
+pub(crate) async fn call(core: &Arc<Core>, item: Item, timeout: Duration) -> Answered {
     let script = item.script;
+    let now = core.now();
     let entered = core.with(|state| {
         let calls = state.gate.of(script);
-        if calls.under_way < ABREAST {
+        if calls.under_way < ABREAST || core.per_slot.load(SeqCst) {
             calls.under_way += 1;
             return Ok(item);
         }
         let (answer, answered) = oneshot::channel();
-        calls.gathered.push_back((item, answer));
+        calls.gather((item, answer), now);
         Err(answered)
     });
     match entered {
@@ -116,6 +145,16 @@ pub(crate) async fn call(core: &Arc<Core>, item: Item, timeout: Duration) -> Ans
     }
 }
 
+/// Sends what has waited for too long: a turn ends when its caller is polled, and some callers are not.
+pub(crate) fn send_overdue(core: &Arc<Core>, now: Moment) {
+    for script in core.with(|state| state.gate.begin_overdue(now)) {
+        drop(Turn {
+            core: core.clone(),
+            script,
+        });
+    }
+}
+
 /// One of the commands under way; when it ends, what has been gathered is sent.
 struct Turn {
     core: Arc<Core>,
@@ -125,19 +164,24 @@ struct Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         let (core, script) = (self.core.clone(), self.script);
-        let most = if core.per_slot.load(SeqCst) { 1 } else { BATCH };
-        let next = core.with(|state| state.gate.of(script).next(most));
-        // A call may be dropped where no runtime is.
-        let here = Handle::try_current().ok();
-        if let (false, Some(handle)) =
-            (next.is_empty(), here.or_else(|| core.handle.get().cloned()))
-        {
-            handle.spawn(together(Self { core, script }, next));
+        let now = core.now();
+        let next = core.with(|state| state.gate.of(script).next(now));
+        if !next.is_empty() {
+            let turn = Self {
+                core: core.clone(),
+                script,
+            };
+            core.backend.spawn(Box::pin(together(turn, next)));
         }
     }
 }
 
-async fn together(turn: Turn, batch: Vec<Gathered>) {
+async fn together(turn: Turn, mut batch: Vec<Gathered>) {
+    // Whose caller is gone has been given up already, and is not to come after its release.
+    batch.retain(|(_, asked)| !asked.is_closed());
+    if batch.is_empty() {
+        return;
+    }
     let (core, script) = (&turn.core, turn.script);
     let (keys, args) = words(&batch);
     let reply = core.call(Lane::Caller, script, &keys, &args, core.valid());
@@ -157,7 +201,7 @@ async fn together(turn: Turn, batch: Vec<Gathered>) {
     }
 }
 
-/// After a refusal of all because of one, with nothing done.
+/// Sends each alone, after the server has refused the whole command before running it, perhaps because of one call.
 async fn one_by_one(core: &Core, batch: Vec<Gathered>) {
     for (item, asked) in batch {
         if !asked.is_closed() {
@@ -169,7 +213,7 @@ async fn one_by_one(core: &Core, batch: Vec<Gathered>) {
 
 impl Fault {
     /// Whether it may be the key of one call that had all refused.
-    fn may_be_of_one(&self, core: &Core) -> bool {
+    pub(crate) fn may_be_of_one(&self, core: &Core) -> bool {
         let Self::Refused(error) = self else {
             return false;
         };

@@ -261,14 +261,11 @@ impl Hold {
             false => item.alone(self.core(), Lane::Watchdog, timeout).await,
         };
         let (reply, _) = reply?;
-        let fault = |text: &str| Fault::Refused(ServerError::new(text));
-        let Some(mut released) = reply::released(&reply, 1) else {
-            return Err(fault("unexpected reply to a release"));
-        };
+        let mut released = reply::released(&reply, 1).ok_or(Fault::Unreadable)?;
         // Should the next holder be ours, it need not wait for its message.
         inbox::on_messages(self.core(), &released.news);
         match released.answers.pop() {
-            Some(Answer::Error(text)) => Err(fault(&text)),
+            Some(Answer::Error(text)) => Err(Fault::Refused(ServerError::new(text))),
             answer => Ok((released.more, answer.unwrap_or(Answer::Absent))),
         }
     }

@@ -57,6 +57,10 @@ pub(crate) struct Id {
     pub(crate) phase: Phase,
     /// Whether a renewal or look is under way.
     pub(crate) flying: bool,
+    /// Whether it is to look once more when that is answered.
+    pub(crate) again: bool,
+    /// The server µs of the grant that made the hold, if one did.
+    pub(crate) granted: Option<u64>,
 }
 
 pub(crate) enum Phase {

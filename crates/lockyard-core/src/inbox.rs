@@ -68,7 +68,7 @@ fn on_message(core: &Core, message: &[u8], now: Moment) {
 
 fn granted(core: &Core, state: &mut State, seq: u64, us: u64, entry: &str, now: Moment) {
     let Some(id) = state.get(seq) else {
-        state.late.came_back(entry.as_bytes(), now);
+        state.late.came_back(entry.as_bytes(), us, now);
         return;
     };
     if !matches!(id.phase, Phase::Asked(_) | Phase::Queued(..)) {
@@ -86,7 +86,11 @@ fn granted(core: &Core, state: &mut State, seq: u64, us: u64, entry: &str, now: 
         .and_then(|sync| sync.granted(us, lease, now, core.options.waiter_timeout));
     match deadline {
         Some(deadline) if deadline > now => {
-            let check = now.after(lease / 3);
+            if let Some(id) = state.get_mut(seq) {
+                id.granted = Some(us);
+            }
+            // A third after it was written, however late that is noticed.
+            let check = deadline.before(lease - lease / 3);
             state.held(seq, Cell::new(now, deadline, token), check);
         }
         // A look tells from when the hold counts.

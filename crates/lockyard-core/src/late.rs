@@ -24,6 +24,10 @@ pub(crate) struct Late {
     answered: bool,
     /// When whatever came back has run out by itself.
     ends: Moment,
+    /// The server µs of the grant that made its hold, if one did.
+    granted: Option<u64>,
+    /// How often its release has failed.
+    pub(crate) tries: u32,
     pub(crate) spec: Arc<Spec>,
     pub(crate) entry: Bytes,
 }
@@ -49,6 +53,8 @@ impl LateQueue {
         let late = Late {
             answered,
             ends: until.after(id.terms.lease.duration()),
+            granted: id.granted,
+            tries: 0,
             spec: id.spec.clone(),
             entry: id.entry.clone(),
         };
@@ -56,9 +62,11 @@ impl LateQueue {
     }
 
     /// The release had no answer: it goes again, while it can do something.
-    pub(crate) fn again(&mut self, late: Late, now: Moment) {
+    pub(crate) fn again(&mut self, mut late: Late, now: Moment) {
         if now < late.ends {
-            self.put(late, now);
+            let delay = self.valid / 16 * 2u32.pow(late.tries.min(7));
+            late.tries += 1;
+            self.put(late, now.after(delay));
         }
     }
 
@@ -92,12 +100,13 @@ impl LateQueue {
         });
     }
 
-    /// The id of this entry, or of an entry that this one begins with, has come back: it is released at once.
-    pub(crate) fn came_back(&mut self, entry: &[u8], now: Moment) {
+    /// The id of this entry, or of an entry that this one begins with, was granted at a server time: it has come back,
+    /// and is released at once, unless that is the grant by which it held.
+    pub(crate) fn came_back(&mut self, entry: &[u8], us: u64, now: Moment) {
         let found = self.ripe.values_mut().find_map(|late| {
             let at = late
                 .iter()
-                .position(|late| entry.starts_with(&late.entry))?;
+                .position(|late| entry.starts_with(&late.entry) && late.granted != Some(us))?;
             Some(late.swap_remove(at))
         });
         self.ripe.retain(|_, late| !late.is_empty());

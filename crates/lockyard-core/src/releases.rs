@@ -15,7 +15,7 @@ use crate::renewal::slot;
 use crate::reply::{self, Answer, Released};
 use crate::state::State;
 
-/// The most entries and keys in one script.
+/// The most entries in one script; each may bring four keys.
 const BATCH: usize = 500;
 
 /// An entry to release, and what for.
@@ -51,6 +51,15 @@ impl Release {
     }
 }
 
+impl Release {
+    fn is_news(&self) -> bool {
+        match &self.of {
+            Of::Id(_) => true,
+            Of::Late(late) => late.tries == 0,
+        }
+    }
+}
+
 /// Takes those whose acquire can come no more.
 pub(crate) fn take_late(state: &mut State, now: Moment) -> Vec<Release> {
     let release = |late: Late| Release {
@@ -83,12 +92,24 @@ pub(crate) fn batches(per_slot: bool, mut releases: Vec<Release>) -> Vec<Vec<Rel
 /// Sends one batch and carries out the answers.
 pub(crate) async fn send(core: &Core, batch: &[Release]) {
     let result = exchange(core, batch).await;
+    if let Err(fault) = &result
+        && batch.len() > 1
+        && fault.may_be_of_one(core)
+    {
+        for release in batch {
+            Box::pin(send(core, std::slice::from_ref(release))).await;
+        }
+        return;
+    }
     let now = core.now();
     core.with(|state| match &result {
         Ok(released) => {
             for (release, result) in batch.iter().zip(&released.answers) {
                 match (&release.of, result) {
-                    (of, Answer::Error(_)) => again(state, of, true, now),
+                    (of, Answer::Error(text)) => {
+                        let passes = ServerError::new(text.clone()).kind().is_transient();
+                        again(state, of, passes, now);
+                    }
                     (Of::Id(seq), _) if released.more => state.set_due(*seq, now),
                     (Of::Id(seq), _) => state.finish(*seq),
                     (Of::Late(_), _) => {}
@@ -102,14 +123,18 @@ pub(crate) async fn send(core: &Core, batch: &[Release]) {
         }
     });
     if let Err(fault) = &result {
+        // Late releases are tried for as long as a lease; once is enough to tell.
+        let is_news = batch.iter().any(|release| release.is_news());
         let name = batch.first().map_or("", |release| &release.spec.name);
-        tracing::warn!(
-            lock = name,
-            ids = batch.len(),
-            ?fault,
-            outcome = "unknown",
-            "release failed"
-        );
+        if is_news {
+            tracing::warn!(
+                lock = name,
+                ids = batch.len(),
+                ?fault,
+                outcome = "unknown",
+                "release failed, retrying"
+            );
+        }
     }
     core.finished.notify_waiters();
 }
@@ -134,8 +159,7 @@ async fn exchange(core: &Core, batch: &[Release]) -> Result<Released, Fault> {
             core.valid(),
         )
         .await?;
-    reply::released(&reply, batch.len())
-        .ok_or_else(|| Fault::Refused(ServerError::new("unexpected reply to a release")))
+    reply::released(&reply, batch.len()).ok_or(Fault::Unreadable)
 }
 
 /// The release has to be tried again, unless the hold has run out meanwhile or trying cannot help.

@@ -27,7 +27,7 @@ pub(crate) struct Renewal {
     /// The lease to have from now; zero only checks.
     lease: Duration,
     count: usize,
-    waits: bool,
+    pub(crate) waits: bool,
     /// How long the hold lasts without it.
     remaining: Duration,
 }
@@ -68,7 +68,8 @@ pub(crate) fn batches(core: &Core, mut renewals: Vec<Renewal>) -> Vec<Vec<Renewa
         let slot = per_slot.then(|| slot(&renewal.spec.keys[0]));
         (std::ptr::from_ref(renewal.spec.family) as usize, slot)
     };
-    renewals.sort_by_cached_key(group);
+    // Those that run out soon have little time for an answer, which is not to be that of the others.
+    renewals.sort_by_cached_key(|renewal| (group(renewal), renewal.remaining));
     let chunks = renewals.chunk_by(|a, b| group(a) == group(b));
     chunks
         .flat_map(|chunk| chunk.chunks(BATCH))
@@ -148,9 +149,7 @@ async fn exchange(core: &Core, lane: Lane, batch: &[Renewal]) -> Result<(), Faul
         .call(lane, &family.renew, &keys, &args, timeout)
         .await?;
     let Some((us, more, results)) = reply::renewed(reply, batch.len()) else {
-        return Err(Fault::Refused(ServerError::new(
-            "unexpected reply to a renewal",
-        )));
+        return Err(Fault::Unreadable);
     };
     core.synced(sent, us);
     let now = core.now();
@@ -192,6 +191,7 @@ fn settle(
     let seq = renewal.seq;
     let Some(id) = state.get_mut(seq) else { return };
     id.flying = false;
+    let again = std::mem::take(&mut id.again);
     let waits = matches!(id.phase, Phase::Asked(_) | Phase::Queued(..));
     let deadline = sent.after(renewal.lease).before(margin(renewal.lease));
     match result {
@@ -208,8 +208,9 @@ fn settle(
             let look = look
                 .saturating_add(Duration::from_millis(1))
                 .min(core.look_interval());
-            state.set_due(seq, now.after(look));
+            state.set_due(seq, if again { now } else { now.after(look) });
         }
+        Renewed::Queued(_) if waits && again => state.set_due(seq, now),
         Renewed::Queued(_) => {}
         Renewed::Gone if waits => state.tell(seq, Outcome::Gone),
         Renewed::Gone => {

@@ -12,12 +12,12 @@ use crate::acquire::GRACE;
 use crate::backend::{Arg, Backend, Event, Fault, Lane, Reply};
 use crate::connect::connect;
 use crate::core::{Core, inbox_prefix};
-use crate::error::Error;
+use crate::error::{Error, ServerError};
 use crate::id::Spec;
 use crate::name;
 use crate::options::ClientOptions;
 use crate::owner::Owner;
-use crate::reply;
+use crate::reply::{self, Answer};
 use crate::script::{Family, Script};
 use crate::watchdog;
 
@@ -104,12 +104,12 @@ impl Runtime {
         args: &[Arg],
     ) -> Result<Reply, Error> {
         let core = &self.core;
-        if core.with(|state| state.closed) {
-            return Err(Error::Closed);
-        }
         let until = core.now().after(core.valid());
         let mut backoff = crate::backoff::Backoff::new(RETRY, core.valid());
         loop {
+            if core.with(|state| state.closed) {
+                return Err(Error::Closed);
+            }
             // The last try has time for its answer, or "unreachable" would hide what the server said before.
             let timeout = until.since(core.now()).max(GRACE);
             match core.call(Lane::Caller, script, keys, args, timeout).await {
@@ -150,6 +150,12 @@ impl Runtime {
         loop {
             let reply = self.ask(spec, &spec.family.release, &spec.keys, &args);
             let released = reply::released(&reply.await?, holds.len()).ok_or_else(unexpected)?;
+            for answer in released.answers {
+                if let Answer::Error(text) = answer {
+                    let fault = Fault::Refused(ServerError::new(text));
+                    return Err(self.core.error(&spec.name, fault));
+                }
+            }
             if !released.more {
                 break;
             }
@@ -192,6 +198,7 @@ impl Runtime {
                 });
             }
             tokio::select! {
+                biased;
                 () = finished => {}
                 () = core.sleep_until(until) => {}
             }

@@ -130,7 +130,12 @@ impl State {
 
     /// When the watchdog has something to do next.
     pub(crate) fn next_wake(&self) -> Option<Moment> {
-        let first = [self.agenda.first(), self.late.first(), self.alarms.first()];
+        let first = [
+            self.agenda.first(),
+            self.late.first(),
+            self.alarms.first(),
+            self.gate.first(),
+        ];
         first.into_iter().flatten().min()
     }
 
@@ -403,8 +408,20 @@ impl State {
         Some(Parting::Shared(state))
     }
 
-    /// Nobody wants the id any more, whatever has become of it.
+    /// Whoever asked for the id does not want it any more, whatever has become of it.
     pub(crate) fn abandon(&mut self, seq: u64, now: Moment) {
+        let Some(id) = self.ids.get(&seq) else { return };
+        if matches!(id.phase, Phase::Held(_) | Phase::Lost(_)) {
+            // Granted without anybody's taking it; but others of the owner may share the hold by now.
+            if let Some(Parting::Last(..)) = self.part(seq, 0, now) {
+                self.set_due(seq, now);
+            }
+            return;
+        }
+        self.give_up(seq, now);
+    }
+
+    fn give_up(&mut self, seq: u64, now: Moment) {
         let Some(id) = self.ids.get(&seq) else { return };
         if matches!(id.phase, Phase::Leaving(_)) {
             return;
@@ -459,7 +476,7 @@ impl State {
         for seq in self.ids.keys().copied().collect::<Vec<_>>() {
             self.tell(seq, Outcome::Failed(Error::Closed));
             self.lose(seq, now);
-            self.abandon(seq, now);
+            self.give_up(seq, now);
         }
     }
 }

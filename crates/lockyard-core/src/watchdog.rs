@@ -12,13 +12,13 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::task::Waker;
 use std::time::Duration;
 
-use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 
 use crate::backend::{Event, Lane, Moment};
 use crate::cell::HoldState;
 use crate::core::Core;
+use crate::gather;
 use crate::id::Phase;
 use crate::inbox;
 use crate::releases::{self, Release};
@@ -38,7 +38,6 @@ struct Work {
 /// Runs until the client has ended.
 pub(crate) async fn run(core: Arc<Core>, mut events: UnboundedReceiver<Event>) {
     let mut tasks: JoinSet<Vec<Vec<Renewal>>> = JoinSet::new();
-    let _ = core.handle.set(Handle::current());
     loop {
         let now = core.now();
         let closing = core.closing.load(SeqCst);
@@ -51,6 +50,7 @@ pub(crate) async fn run(core: Arc<Core>, mut events: UnboundedReceiver<Event>) {
             (work, idle, state.alarms.take(now))
         });
         alarms.into_iter().for_each(Waker::wake);
+        gather::send_overdue(&core, now);
         spawn(&core, &mut tasks, work);
         if closing && idle && tasks.is_empty() {
             break;
@@ -95,14 +95,18 @@ fn collect(state: &mut State, now: Moment, look: Duration) -> Work {
             state.lose(seq, now);
             continue;
         }
-        let (flying, deadline) = match &id.phase {
-            Phase::Held(held) => (id.flying, held.cell.deadline()),
-            _ => (id.flying, Moment::NEVER),
+        let deadline = match &id.phase {
+            Phase::Held(held) => held.cell.deadline(),
+            _ => Moment::NEVER,
         };
-        if !flying && let Some(renewal) = Renewal::of(state, seq, now) {
-            work.renewals.push(renewal);
-            if let Some(id) = state.get_mut(seq) {
+        let renewal = Renewal::of(state, seq, now);
+        if let (Some(renewal), Some(id)) = (renewal, state.get_mut(seq)) {
+            if id.flying {
+                // Its answer may be older than what it is to look for.
+                id.again = renewal.waits;
+            } else {
                 id.flying = true;
+                work.renewals.push(renewal);
             }
         }
         // Whatever becomes of the renewal, the loss is noticed in time.

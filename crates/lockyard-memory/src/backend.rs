@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use lockyard_core::__private::{Backend, BoxFuture, Call, Event, Fault, Lane, Moment, Reply};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::yield_now;
 
@@ -16,11 +17,15 @@ use crate::shared::Shared;
 /// reply comes others have their turn, as with a connection.
 pub(crate) struct MemoryBackend {
     shared: Arc<Shared>,
+    runtime: Handle,
 }
 
 impl MemoryBackend {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        Self {
+            shared,
+            runtime: Handle::current(),
+        }
     }
 }
 
@@ -50,6 +55,10 @@ impl Backend for MemoryBackend {
     }
 
     fn reconnect(&self, _: Lane) {}
+
+    fn spawn(&self, work: BoxFuture<'static, ()>) {
+        self.runtime.spawn(work);
+    }
 
     fn server(&self) -> &str {
         "in memory"
