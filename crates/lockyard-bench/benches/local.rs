@@ -140,13 +140,13 @@ impl Instantly {
     }
 }
 
-/// How many entries a release names: the third argument is the only one, or a number stands before each lock's.
+/// How many entries a release names: their number stands before those of each lock.
 fn entries(args: &[Arg]) -> usize {
     let number = |arg: &Arg| match arg {
         Arg::Number(number) => *number as usize,
         Arg::Text(_) => 0,
     };
-    args.iter().skip(2).map(number).sum::<usize>().max(1)
+    args.iter().map(number).sum::<usize>().max(1)
 }
 
 impl Backend for Instantly {

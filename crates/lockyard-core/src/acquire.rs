@@ -20,6 +20,7 @@ use tracing::Instrument;
 use crate::ask::Claim;
 use crate::backend::{Fault, Lane, Moment};
 use crate::backoff::Backoff;
+use crate::breakages::broken;
 use crate::cell::{Cell, FencingToken, HoldState};
 use crate::error::{Error, ServerError};
 use crate::gather;
@@ -216,7 +217,10 @@ impl Acquire<'_> {
         sync: Sync,
         token: Option<FencingToken>,
     ) -> Result<Attempt, Error> {
-        let (sent, lease) = (sync.sent, self.terms.lease.duration());
+        let (mut sent, lease) = (sync.sent, self.terms.lease.duration());
+        if broken("deadline from the reply") {
+            sent = sync.received;
+        }
         let deadline = sent.after(lease).before(margin(lease));
         let cell = Cell::new(sync.received, deadline, token);
         // Nobody needs to be told, and telling ourselves would wake another thread for nothing.

@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::acquire::{Acquire, Wait};
 use crate::backend::Arg;
+use crate::breakages::broken;
 use crate::error::Error;
 use crate::gather::Item;
 use crate::id::{Id, Outcome, Phase};
@@ -88,6 +89,11 @@ impl Acquire<'_> {
     /// `hold|kind|weight|lease|grant`, and the hold id at its beginning.
     fn entry(&self, seq: u64, lease: u64, grant: u64) -> (Bytes, Bytes) {
         let client = &self.runtime.core().client;
+        let seq = if broken("hold ids used again") {
+            seq % 4
+        } else {
+            seq
+        };
         let mut entry = String::with_capacity(160);
         let written = match &self.owner {
             Some(owner) => write!(entry, "{}/{client}.{seq}", owner.text()),
@@ -125,7 +131,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if self.open {
+        if self.open && !broken("a dropped acquire is forgotten") {
             let core = self.runtime.core();
             core.with(|state| state.abandon(self.seq, core.now()));
         }

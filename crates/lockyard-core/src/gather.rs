@@ -15,6 +15,7 @@ use fred::error::{Error as FredError, ErrorKind};
 use tokio::sync::oneshot;
 
 use crate::backend::{Arg, Fault, Lane, Moment, Reply};
+use crate::breakages::broken;
 use crate::core::Core;
 use crate::error::ServerErrorKind;
 use crate::id::Spec;
@@ -178,7 +179,7 @@ impl Drop for Turn {
 
 async fn together(turn: Turn, mut batch: Vec<Gathered>) {
     // Whose caller is gone has been given up already, and is not to come after its release.
-    batch.retain(|(_, asked)| !asked.is_closed());
+    batch.retain(|(_, asked)| !asked.is_closed() || broken("what is given up is sent"));
     if batch.is_empty() {
         return;
     }

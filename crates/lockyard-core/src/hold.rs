@@ -11,6 +11,7 @@ use bytes::Bytes;
 use crate::acquire::GRACE;
 use crate::backend::{Arg, Fault, Lane, Moment};
 use crate::backoff::Backoff;
+use crate::breakages::broken;
 use crate::cell::{Cell, FencingToken, HoldState};
 use crate::core::Core;
 use crate::error::{Error, ServerError};
@@ -288,7 +289,7 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        if !self.open {
+        if !self.open || broken("a dropped guard is not released") {
             return;
         }
         let core = self.runtime.core();

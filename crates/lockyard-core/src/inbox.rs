@@ -7,6 +7,7 @@
 use bytes::Bytes;
 
 use crate::backend::{Event, Moment};
+use crate::breakages::broken;
 use crate::cell::Cell;
 use crate::core::Core;
 use crate::id::{Phase, seq_of};
@@ -81,9 +82,15 @@ fn granted(core: &Core, state: &mut State, seq: u64, us: u64, entry: &str, now: 
             .strip_prefix(&id.entry[..])
             .unwrap_or_default(),
     );
-    let deadline = state
-        .sync
-        .and_then(|sync| sync.granted(us, lease, now, core.options.waiter_timeout));
+    let dated = match broken("a grant is dated by its arrival") {
+        true => Some(now.after(lease)),
+        false => None,
+    };
+    let deadline = dated.or_else(|| {
+        state
+            .sync?
+            .granted(us, lease, now, core.options.waiter_timeout)
+    });
     match deadline {
         Some(deadline) if deadline > now => {
             if let Some(id) = state.get_mut(seq) {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::backend::Moment;
+use crate::breakages::broken;
 use crate::id::{Id, Spec};
 
 /// What is to be released when, in steps of a sixteenth of the validity, so that many go in one script.
@@ -47,7 +48,7 @@ impl LateQueue {
     /// Remembers an id, unless its acquire can no longer come.
     pub(crate) fn push(&mut self, id: &Id, answered: bool, now: Moment) {
         let until = id.sent.after(self.valid);
-        if until <= now {
+        if until <= now || broken("no second release") {
             return;
         }
         let late = Late {

@@ -9,6 +9,7 @@ mod alarm;
 mod ask;
 mod backend;
 mod backoff;
+mod breakages;
 mod cell;
 mod connect;
 mod core;
@@ -45,6 +46,8 @@ pub use crate::owner::Owner;
 pub mod __private {
     pub use crate::acquire::{Wait, acquire};
     pub use crate::backend::{Arg, Backend, BoxFuture, Call, Event, Fault, Lane, Moment, Reply};
+    #[cfg(feature = "breakages")]
+    pub use crate::breakages::set as break_core;
     pub use crate::hold::Hold;
     pub use crate::id::{Spec, Terms};
     pub use crate::runtime::Runtime;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::backend::{Arg, Fault, Lane, Moment};
+use crate::breakages::broken;
 use crate::cell::Cell;
 use crate::core::Core;
 use crate::error::{Error, ServerError, ServerErrorKind};
@@ -40,6 +41,7 @@ impl Renewal {
             Phase::Asked(_) | Phase::Queued(..) => {
                 (id.terms.lease.duration(), 1, true, Duration::MAX)
             }
+            Phase::Held(_) if broken("no renewal") => return None,
             Phase::Held(held) => (
                 held.wants(now),
                 held.shares.len(),
@@ -162,7 +164,11 @@ async fn exchange(core: &Core, lane: Lane, batch: &[Renewal]) -> Result<(), Faul
         }
         walk(state, batch, &results, now);
     });
-    Ok(())
+    match &results[..] {
+        // Whoever asked for this one alone is told.
+        [Renewed::Error(message)] => Err(Fault::Refused(ServerError::new(message.clone()))),
+        _ => Ok(()),
+    }
 }
 
 /// After looks, the next waiters of the same key look, until one is found still queued.
@@ -193,6 +199,11 @@ fn settle(
     id.flying = false;
     let again = std::mem::take(&mut id.again);
     let waits = matches!(id.phase, Phase::Asked(_) | Phase::Queued(..));
+    let sent = if broken("renewed from the reply") {
+        now
+    } else {
+        sent
+    };
     let deadline = sent.after(renewal.lease).before(margin(renewal.lease));
     match result {
         Renewed::Held(_) if waits && deadline <= now => state.tell(seq, Outcome::Gone),
@@ -212,6 +223,9 @@ fn settle(
         }
         Renewed::Queued(_) if waits && again => state.set_due(seq, now),
         Renewed::Queued(_) => {}
+        Renewed::Gone if !waits && broken("a hold that is gone counts as renewed") => {
+            renewed(state, renewal, deadline, sent, now);
+        }
         Renewed::Gone if waits => state.tell(seq, Outcome::Gone),
         Renewed::Gone => {
             if state.lose(seq, now) {

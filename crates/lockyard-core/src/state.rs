@@ -17,6 +17,7 @@ use bytes::Bytes;
 use crate::agenda::Agenda;
 use crate::alarm::Alarms;
 use crate::backend::{Lane, Moment};
+use crate::breakages::broken;
 use crate::cell::{Cell, HoldState};
 use crate::error::Error;
 use crate::gather::Gate;
@@ -300,6 +301,9 @@ impl State {
 
     /// Whether the id is one that looks for its line, or for itself.
     pub(crate) fn looks(&self, seq: u64) -> bool {
+        if broken("nobody looks") {
+            return false;
+        }
         let Some(id) = self.ids.get(&seq) else {
             return false;
         };
@@ -411,7 +415,8 @@ impl State {
     /// Whoever asked for the id does not want it any more, whatever has become of it.
     pub(crate) fn abandon(&mut self, seq: u64, now: Moment) {
         let Some(id) = self.ids.get(&seq) else { return };
-        if matches!(id.phase, Phase::Held(_) | Phase::Lost(_)) {
+        let all = broken("a dropped acquire takes others along");
+        if matches!(id.phase, Phase::Held(_) | Phase::Lost(_)) && !all {
             // Granted without anybody's taking it; but others of the owner may share the hold by now.
             if let Some(Parting::Last(..)) = self.part(seq, 0, now) {
                 self.set_due(seq, now);
@@ -476,7 +481,9 @@ impl State {
         for seq in self.ids.keys().copied().collect::<Vec<_>>() {
             self.tell(seq, Outcome::Failed(Error::Closed));
             self.lose(seq, now);
-            self.give_up(seq, now);
+            if !broken("a shutdown releases nothing") {
+                self.give_up(seq, now);
+            }
         }
     }
 }

@@ -1,0 +1,39 @@
+//! What must hold, by name.
+
+use std::fmt;
+
+/// A promise that is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Law {
+    /// Redis never has live holds of two owners on one lock.
+    OneHolder,
+    /// Two owners never believe at once, by their own clocks, that they hold one lock.
+    OneBeliever,
+    /// A free lock is not left free while somebody who lives waits for it.
+    NoIdleLock,
+    /// Nobody is overtaken by somebody who came later.
+    Order,
+    /// Every key runs out by itself.
+    Ttl,
+    /// When all are gone, so is everything.
+    NothingLeft,
+    /// Every future ends.
+    NoHang,
+    /// Nobody is told something that cannot be.
+    Answers,
+}
+
+/// What a run has found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach {
+    /// What is broken.
+    pub law: Law,
+    /// How.
+    pub how: String,
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.law, self.how)
+    }
+}

@@ -1,0 +1,35 @@
+//! The real core and the real scripts in one thread, on virtual time, under a network that does its worst.
+//!
+//! One seed decides everything: what tasks do, how long each command, reply and message takes, what is lost, doubled or
+//! late, who is paused or dies. A seed that fails does so again, step for step, on every machine.
+//!
+//! - [`plan`]: what a run is made of, and how it is made smaller.
+//! - `world`: the server, its clock and the network; `link`: a client's way through it.
+//! - `tasks`: what users do; `faults`: what befalls them.
+//! - `laws`: what is watched after each step.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a simulation is a test: what must not fail fails it"
+)]
+
+mod faults;
+mod freeze;
+mod law;
+mod laws;
+mod link;
+mod mutants;
+mod plan;
+mod run;
+mod shrink;
+mod tasks;
+mod trace;
+mod world;
+
+pub use crate::faults::Fault;
+pub use crate::law::{Breach, Law};
+pub use crate::mutants::{Mutant, mutants};
+pub use crate::plan::Plan;
+pub use crate::run::{Outcome, run};
+pub use crate::shrink::shrink;
+pub use crate::trace::Line;

@@ -1,0 +1,186 @@
+//! Deliberate breakages, each of which a run has to notice.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use lockyard_core::__private::Script;
+use lockyard_lua::lock::{ACQUIRE, INSPECT, RELEASE, RENEW};
+use parking_lot::Mutex;
+
+/// A breakage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mutant {
+    /// What it is called.
+    pub name: String,
+    change: Change,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Change {
+    /// A text in every script that has it.
+    Lua(&'static str, &'static str),
+    /// A line of one script, and what stands there instead.
+    Line(&'static str, usize, String),
+    /// A switch in core.
+    Rust(&'static str),
+}
+
+/// The scripts as they run.
+pub(crate) struct Texts(BTreeMap<&'static str, Arc<Script>>);
+
+/// Texts that were changed once, for they stay for ever.
+static CHANGED: LazyLock<Mutex<BTreeMap<String, Arc<Script>>>> = LazyLock::new(Mutex::default);
+
+const SCRIPTS: [(&str, &str); 4] = [
+    ("acquire", ACQUIRE),
+    ("renew", RENEW),
+    ("release", RELEASE),
+    ("inspect", INSPECT),
+];
+
+impl Texts {
+    pub(crate) fn new(mutant: Option<&Mutant>) -> Self {
+        let changed = |(name, text): (&str, &'static str)| {
+            let text = mutant.map_or_else(|| text.to_owned(), |mutant| mutant.text(name, text));
+            let mut changed = CHANGED.lock();
+            let script = changed
+                .entry(text)
+                .or_insert_with_key(|text| Arc::new(Script::new(text.clone().leak())));
+            script.clone()
+        };
+        Self(SCRIPTS.map(|script| (script.1, changed(script))).into())
+    }
+
+    pub(crate) fn script(&self, text: &str) -> Arc<Script> {
+        self.0[text].clone()
+    }
+
+    pub(crate) fn name(&self, text: &str) -> &'static str {
+        let named = SCRIPTS.iter().find(|(_, other)| *other == text);
+        named.map_or("?", |(name, _)| name)
+    }
+}
+
+impl Mutant {
+    fn text(&self, name: &str, text: &str) -> String {
+        match &self.change {
+            Change::Lua(from, to) => text.replace(from, to),
+            Change::Line(script, number, line) if *script == name => {
+                let lines = text.lines().enumerate();
+                let changed = lines.map(|(at, old)| if at == *number { line } else { old });
+                changed.collect::<Vec<_>>().join("\n")
+            }
+            Change::Line(..) | Change::Rust(_) => text.to_owned(),
+        }
+    }
+
+    /// Switches it on in this thread; off without one.
+    pub(crate) fn switch(mutant: Option<&Self>) {
+        lockyard_core::__private::break_core(match mutant.map(|mutant| &mutant.change) {
+            Some(Change::Rust(name)) => Some(*name),
+            _ => None,
+        });
+    }
+}
+
+/// Breakages of the scripts: what they are called, the text, and what stands there instead.
+const LUA: [(&str, &str, &str); 14] = [
+    (
+        "anybody re-enters",
+        r#"string.sub(holds[i], 1, #owner + 1) == owner .. "/""#,
+        "true",
+    ),
+    (
+        "a release frees whoever holds",
+        r#"string.match(ARGV[3], "^[^|]+")"#,
+        r#"call("HGETALL", KEYS[1])[1] or """#,
+    ),
+    (
+        "an acquire is never stale",
+        "us > tonumber(ARGV[1])",
+        "false",
+    ),
+    (
+        "a look grants nothing",
+        "  token = grant(lock, queue, alive, fence, entry)\n  if token then return 1, token end\n",
+        "",
+    ),
+    (
+        "the dead are granted",
+        r#"tonumber(call("ZSCORE", alive, client) or 0) > ms"#,
+        "true",
+    ),
+    (
+        "dead waiters are passed over and kept",
+        "    leave(queue, alive, entry)\n  end\nend",
+        "  end\nend",
+    ),
+    ("a grant that nobody hears counts", "told > 0", "true"),
+    (
+        "a renewal makes a hold",
+        "    grant(lock, queue, alive, fence)\n    return 0, 0\n",
+        "    put(lock, hold, lease, \"\") return 1, \"\"\n",
+    ),
+    (
+        "no key's time grows",
+        r#"if call("PTTL", key) < ttl then call("PEXPIRE", key, ttl) end"#,
+        "",
+    ),
+    (
+        "a renewal adds no time",
+        "math.max(tonumber(deadline), ms + lease)",
+        "tonumber(deadline)",
+    ),
+    (
+        "a newcomer overtakes",
+        r#"call("EXISTS", lock, queue) > 0"#,
+        r#"call("EXISTS", lock) > 0"#,
+    ),
+    (
+        "a held lock is entered",
+        r#" or call("EXISTS", lock, queue) > 0"#,
+        "",
+    ),
+    (
+        "a fresh lock never ends",
+        r#"  call("PEXPIRE", lock, lease)\n"#,
+        "",
+    ),
+    (
+        "tokens stand still",
+        r#"call("INCR", fence)"#,
+        r#"call("GET", fence)"#,
+    ),
+];
+
+/// Breakages of core, by the name of their switch.
+const RUST: [&str; 14] = [
+    "deadline from the reply",
+    "hold ids used again",
+    "a dropped acquire is forgotten",
+    "a dropped guard is not released",
+    "no second release",
+    "no renewal",
+    "a hold that is gone counts as renewed",
+    "renewed from the reply",
+    "nobody looks",
+    "a dropped acquire takes others along",
+    "a shutdown releases nothing",
+    "lost is found again",
+    "what is given up is sent",
+    "valid for ever",
+];
+
+/// Every breakage.
+#[must_use]
+pub fn mutants() -> Vec<Mutant> {
+    let lua = LUA.iter().map(|(name, from, to)| Mutant {
+        name: (*name).to_owned(),
+        change: Change::Lua(from, to),
+    });
+    let rust = RUST.iter().map(|name| Mutant {
+        name: (*name).to_owned(),
+        change: Change::Rust(name),
+    });
+    lua.chain(rust).collect()
+}
