@@ -101,8 +101,8 @@ impl LockGuard {
     /// # Errors
     ///
     /// [`Error::NotFixed`] if the watchdog renews the lease, [`Error::InvalidLease`], [`Error::LeaseLost`],
-    /// [`Error::Unreachable`], [`Error::Refused`]; [`Error::UnexpectedReply`] if the script answered what this
-    /// version does not know.
+    /// [`Error::Unreachable`], [`Error::Refused`]; [`Error::WrongType`] if a key of the lock now holds other data;
+    /// [`Error::UnexpectedReply`] if the script answered what this version does not know.
     pub async fn extend(&self, lease: Duration) -> Result<(), Error> {
         self.hold.extend(lease).await
     }
