@@ -44,20 +44,20 @@ async fn works(server: &Server, options: ClientOptions) {
 }
 
 #[tokio::test]
-async fn a_unix_socket_will_do() {
+async fn locks_work_over_a_unix_socket() {
     let server = Server::builder().unix_socket().start().unwrap();
     works(&server, options(&server.url())).await;
 }
 
 // Red if batches are not made per slot after a CROSSSLOT.
 #[tokio::test]
-async fn a_one_node_cluster_will_do() {
+async fn locks_work_on_a_one_node_cluster() {
     let server = Server::builder().cluster().start().unwrap();
     works(&server, options(&server.url())).await;
 }
 
 #[tokio::test]
-async fn resp2_and_resp3_will_do() {
+async fn locks_work_over_resp2_and_resp3() {
     for version in [RespVersion::RESP2, RespVersion::RESP3] {
         let server = Server::start().unwrap();
         let mut config = Config::from_url(&server.url()).unwrap();
@@ -78,7 +78,7 @@ async fn a_cluster_configuration_is_refused_for_now() {
 }
 
 #[tokio::test]
-async fn tls_will_do() {
+async fn locks_work_over_tls() {
     let folder = tempfile::tempdir().unwrap();
     let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let write = |name: &str, text: String| {

@@ -126,7 +126,7 @@ async fn a_refused_connection_is_unreachable() {
     let port = free.local_addr().unwrap().port();
     drop(free);
     let options = url(&format!("redis://user:hunter2@127.0.0.1:{port}"));
-    let error = check_connect(options, "Unreachable", "see that it runs", "refused", true).await;
+    let error = check_connect(options, "Unreachable", "it is running", "refused", true).await;
     assert!(
         error.to_string().contains(&format!("127.0.0.1:{port}")),
         "{error}"
@@ -136,7 +136,7 @@ async fn a_refused_connection_is_unreachable() {
 #[tokio::test]
 async fn a_name_without_an_address_is_unreachable() {
     let options = url("redis://:hunter2@no-such-host.invalid:6379");
-    let error = check_connect(options, "Unreachable", "see that it runs", "", true).await;
+    let error = check_connect(options, "Unreachable", "it is running", "", true).await;
     assert!(
         error.to_string().contains("no-such-host.invalid:6379"),
         "{error}"
@@ -150,8 +150,8 @@ async fn a_server_that_never_answers_is_unreachable() {
     let [with, without] =
         ["user:hunter2@", ""].map(|user| url(&format!("redis://{user}127.0.0.1:{port}")));
     tokio::join!(
-        check_connect(with, "Unreachable", "see that it runs", "time", true),
-        check_connect(without, "Unreachable", "see that it runs", "time", true),
+        check_connect(with, "Unreachable", "it is running", "time", true),
+        check_connect(without, "Unreachable", "it is running", "time", true),
     );
 }
 
@@ -166,7 +166,7 @@ async fn check_half_silent(silent: impl FnMut(&[Vec<u8>]) -> bool + Send + 'stat
     let result = connect(&proxy.url(), |options| options.operation_timeout(timeout)).await;
     assert!(start.elapsed() < timeout + ms(700), "{:?}", start.elapsed());
     let error = result.unwrap_err();
-    assert_tells(&error, "Unreachable", "see that it runs", "time", true);
+    assert_tells(&error, "Unreachable", "it is running", "time", true);
 }
 
 // Red when connecting may take twice the operation timeout.
@@ -193,7 +193,7 @@ async fn tls_to_a_plain_port_is_unreachable() {
         "rediss://user:hunter2@127.0.0.1:{}",
         server.port().unwrap()
     ));
-    check_connect(options, "Unreachable", "see that it runs", "", true).await;
+    check_connect(options, "Unreachable", "it is running", "", true).await;
 }
 
 #[tokio::test]
@@ -202,7 +202,7 @@ async fn a_missing_unix_socket_is_unreachable() {
     let error = check_connect(
         options,
         "Unreachable",
-        "see that it runs",
+        "it is running",
         "No such file",
         true,
     )
@@ -220,7 +220,7 @@ async fn a_missing_unix_socket_is_unreachable() {
     check_connect(
         ClientOptions::from_config(config),
         "Unreachable",
-        "see that it runs",
+        "it is running",
         "",
         true,
     )
@@ -236,7 +236,7 @@ async fn wrong_credentials_are_refused_at_connect() {
         .start()
         .unwrap();
     let port = server.port().unwrap();
-    let advice = "user or password are wrong or missing";
+    let advice = "the user or the password is wrong or missing";
     for (credentials, said) in [
         ("", "NOAUTH"),
         (":wrong@", "WRONGPASS"),

@@ -16,7 +16,7 @@ async fn check_gone(client: Client, stop: impl Fn()) {
         let start = Instant::now();
         let error = lock.try_acquire_for(wait).await.unwrap_err();
         let took = start.elapsed();
-        assert_tells(&error, "Unreachable", "see that it runs", "", true);
+        assert_tells(&error, "Unreachable", "it is running", "", true);
         assert!(took >= wait && took < wait + ms(1200), "{wait:?}: {took:?}");
     }
 }
@@ -69,7 +69,7 @@ async fn a_nested_wait_for_a_stopped_server_ends_in_time_with_an_error() {
     let start = Instant::now();
     let error = longer.try_acquire_for(ms(300)).await.unwrap_err();
     assert!(start.elapsed() < ms(1500), "{:?}", start.elapsed());
-    assert_tells(&error, "Unreachable", "see that it runs", "", true);
+    assert_tells(&error, "Unreachable", "it is running", "", true);
     assert_eq!(guard.state(), HoldState::Held);
 }
 
@@ -103,7 +103,7 @@ async fn a_try_at_a_server_that_is_gone_ends_with_the_operation_timeout() {
             forced.err(),
         ];
         for error in errors {
-            assert_tells(&error.unwrap(), "Unreachable", "see that it runs", "", true);
+            assert_tells(&error.unwrap(), "Unreachable", "it is running", "", true);
         }
     }
     tokio::join!(check(Server::kill), check(|server| server.pause().unwrap()));

@@ -1,5 +1,6 @@
 //! What guards see of a hold: its deadline, and whether it is lost.
 
+use std::num::TryFromIntError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -9,20 +10,35 @@ use crate::backend::Moment;
 use crate::breakages::broken;
 
 /// Whether a hold is still held, as far as the holder knows.
+///
+/// There will be no fourth state, so a `match` needs no other arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldState {
     /// Its lease runs, and the last renewal or check was answered.
     Held,
     /// Its lease runs, but the last renewal or check had no good answer; the watchdog goes on trying.
     Unsure,
-    /// It ran out, was released by force, or vanished. Lost stays lost.
+    /// Its lease ran out, or it was released by force, or it vanished from the server. Lost stays lost.
     Lost,
 }
 
 /// A number that grows with each hold of one lock, whoever holds it.
 ///
-/// A resource that refuses a smaller number than the last it saw is safe from a holder that was paused beyond its
-/// lease.
+/// A resource that refuses any number smaller than the greatest it has seen is safe from a holder that was paused
+/// beyond its lease.
+///
+/// It converts into the integers that stores have: [`u64`], and [`i64`] as in SQL's `BIGINT`.
+/// Every token that a server gives fits into both, for Redis counts in `i64`.
+///
+/// # Examples
+///
+/// ```
+/// # use lockyard_core::FencingToken;
+/// /// What a database driver takes for `token <= $1`.
+/// fn parameter(token: FencingToken) -> Result<i64, std::num::TryFromIntError> {
+///     token.try_into()
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(u64);
 
@@ -37,6 +53,21 @@ impl FencingToken {
     #[must_use]
     pub fn get(self) -> u64 {
         self.0
+    }
+}
+
+impl From<FencingToken> for u64 {
+    fn from(token: FencingToken) -> Self {
+        token.0
+    }
+}
+
+impl TryFrom<FencingToken> for i64 {
+    type Error = TryFromIntError;
+
+    /// Fails for a number above [`i64::MAX`], which no server gives.
+    fn try_from(token: FencingToken) -> Result<Self, TryFromIntError> {
+        token.0.try_into()
     }
 }
 
@@ -144,6 +175,14 @@ mod tests {
         assert_eq!(cell.state(at(200)), HoldState::Lost);
         assert!(!cell.extend(at(150), at(300)));
         assert_eq!(cell.state(at(150)), HoldState::Lost);
+    }
+
+    #[test]
+    fn a_token_becomes_the_integers_that_stores_have() {
+        let greatest = FencingToken(i64::MAX as u64);
+        assert_eq!(u64::from(greatest), greatest.get());
+        assert_eq!(i64::try_from(greatest), Ok(i64::MAX));
+        assert!(i64::try_from(FencingToken(greatest.0 + 1)).is_err());
     }
 
     #[test]

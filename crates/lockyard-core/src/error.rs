@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Why an operation of Lockyard failed.
 ///
-/// Somebody else holding a lock is no error: `try_` forms answer `None`.
+/// Somebody else holding a lock is no error: `try_` forms return `None`.
 /// [`is_retryable`](Self::is_retryable) tells whether trying again can help.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -24,7 +24,7 @@ pub enum Error {
         /// The lease asked for.
         lease: Duration,
     },
-    /// A text is no owner.
+    /// A text does not name an owner.
     #[error("invalid owner {text:?}: an owner is <uuid>:<number>")]
     InvalidOwner {
         /// The text, cut after 80 characters.
@@ -48,7 +48,7 @@ pub enum Error {
         source: fred::error::Error,
     },
     /// The server did not answer in time.
-    #[error("server {server} is unreachable: see that it runs and accepts connections from here")]
+    #[error("server {server} is unreachable: check that it is running and reachable from here")]
     Unreachable {
         /// The server's address, without a password.
         server: String,
@@ -80,7 +80,7 @@ pub enum Error {
         /// The primitive's name.
         name: String,
     },
-    /// Nobody knows whether a release was done; the runtime goes on trying in the background.
+    /// Nobody knows whether a release was done; the client goes on trying in the background.
     #[error(
         "it is unknown whether {name:?} was released: the release goes on in the background, at most until the lease is over"
     )]
@@ -110,7 +110,7 @@ pub enum Error {
     /// The client has been shut down.
     #[error("the client is shut down")]
     Closed,
-    /// A script answered what it never answers, as after a change of the layout by another version.
+    /// A script answered what this version does not know, as after a change of the layout by another version.
     #[error("unexpected reply for {name:?}: do all clients run compatible versions of lockyard?")]
     UnexpectedReply {
         /// The primitive's name.
@@ -119,7 +119,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the same call may succeed when made again.
+    /// Whether acquiring again, or repeating the call, can help.
+    ///
+    /// For [`LeaseLost`](Self::LeaseLost) only acquiring again can: a lost guard stays lost.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -201,11 +203,11 @@ pub enum ServerErrorKind {
     WrongType,
     /// The user lacks a right.
     NoPermission,
-    /// User or password are wrong or missing.
+    /// The user or the password is wrong or missing.
     Unauthenticated,
     /// The server is a replica.
     ReadOnly,
-    /// The server reads its data from disk.
+    /// The server is still reading its data from disk.
     Loading,
     /// A slow script blocks the server.
     Busy,
@@ -218,7 +220,7 @@ pub enum ServerErrorKind {
 }
 
 impl ServerErrorKind {
-    /// Whether the refusal passes by itself, so that a waiting call goes on trying.
+    /// Whether the refusal will pass by itself, so that a waiting call goes on trying.
     #[must_use]
     pub fn is_transient(self) -> bool {
         matches!(
@@ -237,7 +239,7 @@ impl ServerErrorKind {
             Self::NoPermission => {
                 "the user lacks a right; the documentation lists the rights needed"
             }
-            Self::Unauthenticated => "user or password are wrong or missing",
+            Self::Unauthenticated => "the user or the password is wrong or missing",
             Self::ReadOnly => "it is a read-only replica; connect to the primary",
             Self::Loading => "it is still loading its data; try again",
             Self::Busy => "a slow script blocks it; try again, or see SCRIPT KILL",
@@ -253,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds() {
+    fn errors_are_send_sync_and_static() {
         fn check<T: std::error::Error + Send + Sync + 'static>() {}
         check::<Error>();
         check::<ServerError>();

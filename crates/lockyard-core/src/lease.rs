@@ -16,7 +16,7 @@ const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 pub enum Lease {
     /// The watchdog renews it every third of its length until release.
     Renewed(Duration),
-    /// It ends by itself, unless extended by hand.
+    /// It ends by itself, unless it is extended by hand.
     Fixed(Duration),
 }
 
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_and_rounding() {
+    fn a_lease_is_between_10_ms_and_10_years_and_rounds_up() {
         assert!(checked(Duration::ZERO).is_err());
         assert!(checked(Duration::from_nanos(1)).is_err());
         assert!(checked(Duration::from_millis(9)).is_err());

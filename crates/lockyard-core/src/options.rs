@@ -1,4 +1,4 @@
-//! How a client connects, waits and leases.
+//! How a client connects, waits, and leases what it holds.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use fred::types::config::{Config, ServerConfig};
 use crate::error::Error;
 use crate::lease::Lease;
 
-/// How a client connects, waits and leases.
+/// How a client connects, waits, and leases what it holds.
 ///
 /// # Examples
 ///
@@ -38,16 +38,18 @@ pub struct ClientOptions {
 pub enum Waiting {
     /// It stands in the lock's queue and is told when its turn has come: in order, and at next to no cost.
     ///
-    /// Where the server lets it not subscribe, and for the moment in which a subscription is made anew, it spins.
+    /// Where the server does not let it subscribe, and while a subscription is being renewed, it spins.
     #[default]
     Queue,
     /// It tries again and again, with exponential back-off between 1 ms and 250 ms and jitter: out of order, and at
-    /// the price of a script a try, but without a subscription.
+    /// the cost of one script per try, but without a subscription.
+    ///
+    /// It gets in only at a moment when nobody is queued, so do not mix it with queueing clients on a contended lock.
     Spin,
 }
 
 impl ClientOptions {
-    /// Connects to the server of a URL: `redis://[user:password@]host[:port][/database]`, `rediss://…` for TLS,
+    /// Connects to the server at a URL: `redis://[user:password@]host[:port][/database]`, `rediss://…` for TLS,
     /// `redis+unix:///path` for a unix socket.
     ///
     /// # Errors
@@ -66,8 +68,8 @@ impl ClientOptions {
 
     /// Connects as a [`fred`] configuration says.
     ///
-    /// It is a configuration and not a client, for the library sets how often a command is sent, and has three
-    /// connections.
+    /// It takes a configuration and not a client, because Lockyard itself decides how often a command is sent, and
+    /// makes three connections.
     #[must_use]
     pub fn from_config(config: Config) -> Self {
         Self {
@@ -78,7 +80,9 @@ impl ClientOptions {
 
     /// Sets what every key and channel begins with, so that several applications share a server.
     ///
-    /// All clients that are to exclude each other need the same.
+    /// All clients that are to exclude each other need the same prefix.
+    /// Choose prefixes of which none begins with another: the lock `lock:{x}` under `a:` and the lock `x` under
+    /// `a:lock:` have the same key.
     /// At most 256 bytes, without braces.
     /// Defaults to `lockyard:`.
     #[must_use]
@@ -87,7 +91,7 @@ impl ClientOptions {
         self
     }
 
-    /// Sets the lease of holds for which nothing else is said.
+    /// Sets the lease of every lock that is not given one by `with_lease`.
     ///
     /// More outlasts longer pauses and outages; less frees the lock of a killed process sooner.
     /// Defaults to 30 s, renewed.
@@ -97,9 +101,10 @@ impl ClientOptions {
         self
     }
 
-    /// Sets after what silence a waiting client counts as gone; a waiting client looks every third of it.
+    /// Sets how long a waiting client may stay silent before the server treats it as gone; it looks every third of that
+    /// time.
     ///
-    /// More costs fewer commands; less passes over killed waiters sooner and bounds the cost of a lost message.
+    /// More saves commands; less passes over killed waiters sooner and shortens the delay that a lost message causes.
     /// Between 100 ms and an hour.
     /// Defaults to 10 s.
     #[must_use]
@@ -108,10 +113,10 @@ impl ClientOptions {
         self
     }
 
-    /// Sets how long one command may take, and a call that does not wait with all its tries.
+    /// Sets how long a single command may take, and how long a call that does not wait may take with all its retries.
     ///
     /// More outlasts slower networks; less reports trouble sooner.
-    /// Between 10 ms and 5 min, and well below the leases used.
+    /// Between 10 ms and 5 min, and best well below the leases in use.
     /// Defaults to 3 s.
     #[must_use]
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
@@ -171,7 +176,7 @@ impl ClientOptions {
 }
 
 impl Default for ClientOptions {
-    /// Connects to `redis://127.0.0.1:6379`; for a server that lies in memory the address means nothing.
+    /// Connects to `redis://127.0.0.1:6379`; for a server in memory the address means nothing.
     fn default() -> Self {
         Self {
             config: Config::default(),

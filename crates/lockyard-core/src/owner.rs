@@ -24,6 +24,10 @@ tokio::task_local! {
 /// what it already holds succeeds at once and counts up.
 ///
 /// An owner is sent as text, `<uuid>:<number>`: [`Display`](fmt::Display) writes it and [`FromStr`] reads it.
+/// Write it as text before you begin to wait with it in several processes.
+/// Then each of its waiters looks every third of the waiter timeout to see whether the owner has come to hold the lock
+/// elsewhere, and if so enters; an owner written as text only after its waiter has queued is not looked for until its
+/// turn.
 /// Whoever knows an owner can enter what it holds, so take one only from callers you trust.
 ///
 /// # Examples
@@ -55,11 +59,15 @@ impl Owner {
     ///
     /// Spawned tasks do not inherit it, unless their future is wrapped as well.
     /// Two branches of one `join!` inside the scope share the owner, so they do **not** exclude each other.
+    ///
+    /// # Cancel safety
+    ///
+    /// That of the future; the scope leaves nothing behind.
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
         CURRENT.scope(self.clone(), future).await
     }
 
-    /// The owner of the scope that runs now, if any.
+    /// The owner of the scope in which this is called, if any.
     #[must_use]
     pub fn current() -> Option<Self> {
         CURRENT.try_with(Self::clone).ok()
@@ -173,6 +181,15 @@ mod tests {
     fn text_comes_back_as_the_same_owner() {
         let owner = Owner::new(Uuid::try_parse(UUID).unwrap(), u64::MAX);
         assert_eq!(owner.to_string().parse::<Owner>().unwrap(), owner);
+    }
+
+    #[test]
+    fn owners_and_their_scopes_cross_threads() {
+        fn check<T: Send + Sync + 'static>() {}
+        fn sent(_: impl Send) {}
+        check::<Owner>();
+        // Not run: that it compiles is the test.
+        let _ = |owner: &Owner| sent(owner.scope(std::future::ready(())));
     }
 
     #[test]

@@ -9,9 +9,10 @@ use lockyard_core::{Error, FencingToken, HoldState, Owner};
 /// A hold of a [`Lock`](crate::Lock); dropped, it is released in the background.
 ///
 /// It can be kept, sent and shared like any value.
-/// Mind that `let _ = lock.acquire().await?` drops the guard at once; write `let _guard`.
+/// Bind it to a name: `let _ = lock.acquire().await?;` and `lock.try_acquire().await?;` drop the guard, and so release
+/// the lock, at once; write `let _guard`.
 ///
-/// A nested guard counts up the hold of its owner, and the lock is released with the last of them.
+/// A nested guard raises the count of its owner's hold, and the lock is released with the last guard.
 #[derive(Debug)]
 #[must_use = "if unused the lock is released at once"]
 #[clippy::has_significant_drop]
@@ -30,19 +31,19 @@ impl LockGuard {
         self.hold.name()
     }
 
-    /// The owner that holds; sent to another service, that one can [`reenter`](crate::Lock::reenter).
+    /// The owner that holds; a service to which it is sent can [`reenter`](crate::Lock::reenter).
     #[must_use]
     pub fn owner(&self) -> Owner {
         self.hold.owner()
     }
 
-    /// Whether it is still held, as far as can be known without I/O.
+    /// Whether the lock is still held, as far as can be known without I/O.
     #[must_use]
     pub fn state(&self) -> HoldState {
         self.hold.state()
     }
 
-    /// Whether the hold is lost; once lost it stays so.
+    /// Whether the hold is lost; once lost, it stays lost.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.state() == HoldState::Lost
@@ -55,7 +56,8 @@ impl LockGuard {
         self.hold.remaining()
     }
 
-    /// The fencing token, if the lock was acquired [`fenced`](crate::Lock::fenced); a re-entry has the hold's.
+    /// The fencing token, if the lock was acquired [`fenced`](crate::Lock::fenced); a re-entry has the token of the
+    /// hold that it enters.
     #[must_use]
     pub fn token(&self) -> Option<FencingToken> {
         self.hold.token()
@@ -65,27 +67,28 @@ impl LockGuard {
     ///
     /// # Cancel safety
     ///
-    /// It leaves nothing behind and may be called again.
+    /// It leaves nothing behind, and can be called again.
     pub async fn lost(&self) {
         self.hold.lost().await;
     }
 
     /// Runs a future, and stops polling it when the hold is lost.
     ///
-    /// What the future has in flight then may still arrive; only a [fencing token](Self::token) can refuse it.
+    /// What the future has in flight by then may still arrive; only a store that checks the [fencing
+    /// token](Self::token) can refuse it.
     ///
     /// # Cancel safety
     ///
-    /// As the future's own; the hold is not touched.
+    /// That of the future; the hold is not touched.
     ///
     /// # Errors
     ///
-    /// [`Error::LeaseLost`]; the future is dropped then.
+    /// [`Error::LeaseLost`]; the future is then dropped.
     pub async fn run<F: Future>(&self, future: F) -> Result<F::Output, Error> {
         self.hold.run(future).await
     }
 
-    /// Gives a fixed lease so much from now on, if that is more than what is left.
+    /// Extends a fixed lease so that it lasts `lease` from now; a shorter value changes nothing.
     ///
     /// # Redis
     ///
@@ -93,12 +96,13 @@ impl LockGuard {
     ///
     /// # Cancel safety
     ///
-    /// It may have been extended or not; the watchdog's next check sees to it that it is.
+    /// The lease may or may not have been extended; the watchdog's next check sees to it that it is.
     ///
     /// # Errors
     ///
     /// [`Error::NotFixed`] if the watchdog renews the lease, [`Error::InvalidLease`], [`Error::LeaseLost`],
-    /// [`Error::Unreachable`], [`Error::Refused`].
+    /// [`Error::Unreachable`], [`Error::Refused`]; [`Error::WrongType`] if a key of the lock now holds other data;
+    /// [`Error::UnexpectedReply`] if the script answered what this version does not know.
     pub async fn extend(&self, lease: Duration) -> Result<(), Error> {
         self.hold.extend(lease).await
     }
@@ -107,7 +111,8 @@ impl LockGuard {
     ///
     /// # Redis
     ///
-    /// One round trip; none while other guards of the owner are left.
+    /// One round trip, two if [many calls of this client are under way](crate::Lock#what-a-call-costs); nothing while
+    /// other guards of the owner are left.
     ///
     /// # Cancel safety
     ///
@@ -115,9 +120,12 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// [`Error::LeaseLost`] if the hold was lost before; [`Error::OutcomeUnknown`] if there was no answer within the
-    /// operation timeout, and [`Error::Refused`] with what the server said: then the release goes on in the background
-    /// until the lease is over.
+    /// [`Error::LeaseLost`] if the hold was lost before.
+    /// [`Error::OutcomeUnknown`] if there was no good answer within the operation timeout: then the release goes on in
+    /// the background until the lease is over.
+    /// [`Error::Refused`] with what the server said, [`Error::WrongType`] if a key of the lock now holds other data,
+    /// [`Error::UnexpectedReply`] if the script answered what this version does not know: then the release is tried once
+    /// more in the background, and the lease ends what is left.
     pub async fn release(self) -> Result<(), Error> {
         self.hold.release().await
     }

@@ -1,4 +1,4 @@
-//! What `inspect` tells.
+//! What `inspect` returns.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub struct LockInfo {
     pub holders: Vec<HolderInfo>,
     /// The first 1000 waiters, in the order in which they will be served.
     pub waiters: Vec<WaiterInfo>,
-    /// How many wait in all.
+    /// How many there are in all.
     pub waiting: u64,
 }
 
@@ -21,13 +21,13 @@ pub struct LockInfo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HolderInfo {
-    /// Who holds.
+    /// Who holds the lock.
     pub owner: Owner,
     /// Through which client.
     pub client: String,
-    /// How often.
+    /// How often: one for each guard.
     pub count: u64,
-    /// Since when.
+    /// For how long it has been held.
     pub held_for: Duration,
     /// What is left of the lease.
     pub remaining: Duration,
@@ -43,7 +43,7 @@ pub struct WaiterInfo {
     pub owner: Owner,
     /// Through which client.
     pub client: String,
-    /// For how long.
+    /// For how long it has waited.
     pub waited: Duration,
 }
 

@@ -1,6 +1,6 @@
 //! Lockyard's reentrant lock.
 //!
-//! You want the crate `lockyard`, whose documentation begins at the beginning.
+//! You want the crate `lockyard`; start with its documentation.
 
 mod guard;
 mod info;

@@ -25,11 +25,18 @@ const LISTED: u64 = 1000;
 ///
 /// Whoever waits stands in a queue: first come, first served.
 /// When the holder's process dies the lock is free at the latest one lease later.
-/// A handle costs nothing on the server, is cheap to clone, and does not change: `with_lease` and its like answer a
-/// new one.
+/// A handle costs nothing on the server, is cheap to clone, and does not change: `with_lease` and its like return a new
+/// handle.
 ///
-/// Exclusion lasts as long as the lease; what a holder that was paused beyond it still writes, only a
-/// [fencing token](Self::fenced) can refuse.
+/// Exclusion lasts as long as the lease: only a [fencing token](Self::fenced) lets a store refuse what a holder that
+/// was paused beyond its lease still writes.
+///
+/// # What a call costs
+///
+/// While two commands that acquire are under way, further acquires of the same client are gathered and sent as one
+/// command; so are releases.
+/// A gathered call waits for one round trip at most, and never longer than 10 ms, before it is sent.
+/// So an acquire or a release takes two round trips instead of one if many calls of the client are under way.
 ///
 /// # Examples
 ///
@@ -78,7 +85,7 @@ impl Lock {
         &self.name
     }
 
-    /// The same lock, taken for another lease.
+    /// The same lock, acquired with another lease.
     ///
     /// A lease below 10 ms or above 10 years is [`Error::InvalidLease`] at the first acquire.
     #[must_use]
@@ -87,7 +94,7 @@ impl Lock {
         self
     }
 
-    /// The same lock, renewed for so long at most; then the lease runs out.
+    /// The same lock, renewed for at most this long; then the lease runs out.
     ///
     /// It bounds the harm of a guard that is never dropped.
     #[must_use]
@@ -96,7 +103,7 @@ impl Lock {
         self
     }
 
-    /// The same lock, taken by this owner, whatever scope it is in.
+    /// The same lock, acquired by this owner, whatever scope the call is made in.
     #[must_use]
     pub fn with_owner(mut self, owner: &Owner) -> Self {
         self.owner = Some(owner.clone());
@@ -105,8 +112,8 @@ impl Lock {
 
     /// The same lock, with a [fencing token](LockGuard::token) for each new hold.
     ///
-    /// Tokens grow from hold to hold; a resource that refuses a smaller one than the last it saw is safe from late
-    /// writers, which no lease can promise.
+    /// Tokens grow from hold to hold; a resource that refuses any token smaller than the greatest it has seen is safe
+    /// from late writers, which no lease can promise.
     /// They start anew only if the key is lost **and** the server's clock has gone back beyond the last token.
     #[must_use]
     pub fn fenced(mut self) -> Self {
@@ -119,22 +126,27 @@ impl Lock {
     /// While the server cannot be reached it goes on trying; see [`try_acquire_for`](Self::try_acquire_for) for a
     /// bound.
     ///
+    /// Poll the future to its end or drop it: one that has been granted the lock but is kept unpolled holds it, and a
+    /// renewed lease goes on being renewed.
+    ///
     /// # Redis
     ///
-    /// One round trip if the lock is free; else one to join the queue, and one more each third of the waiter timeout
-    /// for all waiters of this client and lock together.
-    /// A nested acquire of an owner that surely holds costs none.
+    /// One round trip if the lock is free, two if [many calls of this client are under way](Self#what-a-call-costs);
+    /// else the same to join the queue, and one more every third of the waiter timeout for all waiters of this client
+    /// and lock together.
+    /// A nested acquire of an owner that surely holds costs nothing.
     ///
     /// # Cancel safety
     ///
-    /// Dropped at any point it leaves neither a hold nor a place in the queue: the watchdog releases what the server
-    /// may have made of it at once, and once more when the command can no longer arrive.
+    /// Dropped at any point, it leaves neither a hold nor a place in the queue: the watchdog at once releases whatever
+    /// the server may have made of it, and does so once more when the command can no longer arrive.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidName`] and [`Error::InvalidLease`] before anything is sent; [`Error::WrongType`],
     /// [`Error::Refused`] with what the server said; [`Error::NotFenced`] for a fenced re-entry into an unfenced hold;
-    /// [`Error::LeaseLost`] if the answer took longer than the lease; [`Error::Closed`] after a shutdown.
+    /// [`Error::LeaseLost`] if the answer took longer than the lease; [`Error::UnexpectedReply`] if the script answered
+    /// what this version does not know; [`Error::Closed`] after a shutdown.
     pub async fn acquire(&self) -> Result<LockGuard, Error> {
         match self.enter(self.owner(), Wait::Forever).await? {
             Some(guard) => Ok(guard),
@@ -146,11 +158,14 @@ impl Lock {
     ///
     /// `None` is an answer, not an error, and leaves nothing behind.
     /// Just after `drop(guard)` it may still meet the old hold; `guard.release().await` waits until that is gone.
-    /// If the server cannot be reached it tries for one operation timeout.
+    /// If the server cannot be reached it goes on trying for one operation timeout.
+    ///
+    /// Bind the guard to a name: `lock.try_acquire().await?;` drops it, and so releases the lock, at once and without a
+    /// warning.
     ///
     /// # Redis
     ///
-    /// One round trip.
+    /// One round trip; two if [many calls of this client are under way](Self#what-a-call-costs).
     ///
     /// # Cancel safety
     ///
@@ -163,9 +178,11 @@ impl Lock {
         self.enter(self.owner(), Wait::Try).await
     }
 
-    /// Acquires the lock, and waits so long at most.
+    /// Acquires the lock, and waits for at most this long.
     ///
-    /// Zero is one full attempt, and [`Duration::MAX`] no limit.
+    /// Zero means one full attempt, as [`try_acquire`](Self::try_acquire) makes it, and [`Duration::MAX`] no limit.
+    /// A command that is under way when the wait ends has up to 250 ms for its answer, so the call may take that much
+    /// longer.
     ///
     /// # Redis
     ///
@@ -177,22 +194,23 @@ impl Lock {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), and [`Error::Unreachable`] if the server could not be asked before the wait ended.
-    /// Once it stands in the queue, silence of the server is `None` as well.
+    /// As [`acquire`](Self::acquire), and [`Error::Unreachable`] if the server could not be asked before the wait
+    /// ended.
+    /// Once the call stands in the queue, it returns `None` even if the server falls silent.
     pub async fn try_acquire_for(&self, wait: Duration) -> Result<Option<LockGuard>, Error> {
         self.enter(self.owner(), Wait::For(wait)).await
     }
 
-    /// Enters what the owner holds now, and never waits: what a called service wants when its caller may have lost
-    /// the lock.
+    /// Enters what the owner holds now, and never waits: this is for a called service whose caller may have lost the
+    /// lock.
     ///
-    /// The hold is of this client's own, with its own lease: it stays when the caller's ends, and the caller's stays
-    /// when this one ends.
-    /// `None` if the owner does not hold.
+    /// The hold is this client's own, with its own lease: it stays when the caller's ends, and the caller's stays when
+    /// this one ends.
+    /// `None` if the owner does not hold the lock.
     ///
     /// # Redis
     ///
-    /// One round trip; none if the owner surely holds through this client.
+    /// As [`try_acquire`](Self::try_acquire); nothing if the owner surely holds through this client.
     ///
     /// # Cancel safety
     ///
@@ -211,6 +229,10 @@ impl Lock {
     ///
     /// One round trip.
     ///
+    /// # Cancel safety
+    ///
+    /// It only reads, so nothing is left behind.
+    ///
     /// # Errors
     ///
     /// As [`inspect`](Self::inspect).
@@ -225,6 +247,10 @@ impl Lock {
     /// # Redis
     ///
     /// One round trip.
+    ///
+    /// # Cancel safety
+    ///
+    /// It only reads, so nothing is left behind.
     ///
     /// # Errors
     ///
@@ -245,17 +271,22 @@ impl Lock {
     ///
     /// One round trip.
     ///
+    /// # Cancel safety
+    ///
+    /// It only reads, so nothing is left behind.
+    ///
     /// # Errors
     ///
-    /// [`Error::InvalidName`], [`Error::WrongType`], [`Error::Refused`], and [`Error::Unreachable`] after one
-    /// operation timeout.
+    /// [`Error::InvalidName`] before anything is sent; [`Error::WrongType`], [`Error::Refused`] with what the server
+    /// said; [`Error::Unreachable`] after one operation timeout; [`Error::UnexpectedReply`] if the script answered what
+    /// this version does not know; [`Error::Closed`] after a shutdown.
     pub async fn inspect(&self) -> Result<LockInfo, Error> {
         self.look(LISTED).await
     }
 
-    /// Takes the lock away from whoever holds it, and grants it to the first waiter; whether anybody held it.
+    /// Takes the lock away from whoever holds it, grants it to the first waiter, and tells whether anybody held it.
     ///
-    /// The holders learn it by message at once, at the latest at their next check, a third of their lease later.
+    /// The holders learn of it by message at once, or at the latest at their next check, a third of their lease later.
     /// Until then they and the next holder may both believe that they hold: this is for operators.
     /// It names the holds that it finds, so whoever acquires meanwhile is left alone.
     ///
@@ -265,11 +296,11 @@ impl Lock {
     ///
     /// # Cancel safety
     ///
-    /// It may have been done or not.
+    /// It may or may not have been done; it can be called again.
     ///
     /// # Errors
     ///
-    /// As [`inspect`](Self::inspect); then it is unknown whether it was done, and may be called again.
+    /// As [`inspect`](Self::inspect); then it is unknown whether it was done, and it can be called again.
     pub async fn force_release(&self) -> Result<bool, Error> {
         self.runtime.force_release(self.spec()?.as_ref()).await
     }
@@ -306,5 +337,36 @@ impl Lock {
                 .spec(&FAMILY, "lock", &PARTS, &self.name)
                 .expect_err("it was refused before")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_and_guards_and_their_futures_cross_threads() {
+        fn check<T: Send + Sync + 'static>() {}
+        fn sent(_: impl Send) {}
+        check::<Lock>();
+        check::<LockGuard>();
+        check::<LockInfo>();
+        // Not run: that it compiles is the test.
+        let _ = |lock: &Lock, owner: &Owner| {
+            sent(lock.acquire());
+            sent(lock.try_acquire());
+            sent(lock.try_acquire_for(Duration::ZERO));
+            sent(lock.reenter(owner));
+            sent(lock.is_locked());
+            sent(lock.hold_count(owner));
+            sent(lock.inspect());
+            sent(lock.force_release());
+        };
+        let _ = |guard: LockGuard| {
+            sent(guard.lost());
+            sent(guard.run(std::future::ready(())));
+            sent(guard.extend(Duration::ZERO));
+            sent(guard.release());
+        };
     }
 }

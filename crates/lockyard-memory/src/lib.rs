@@ -1,6 +1,6 @@
 //! Lockyard without a server: a client for the unit tests of a service, in microseconds and on virtual time.
 //!
-//! A [`MemoryServer`] lies in the process and runs the very scripts that a Redis server runs, on a store of its own.
+//! A [`MemoryServer`] lives in the process and runs the very scripts that a Redis server runs, on a store of its own.
 //! Its time is tokio's, so in a test with a paused clock a lease runs out, and a wait ends, in no real time:
 //!
 //! ```
@@ -53,20 +53,20 @@
 //! # How to use it
 //!
 //! A service takes a [`Client`](lockyard::Client) from outside, and does not connect by itself; in a test it gets one
-//! of [`MemoryServer::client`].
+//! from [`MemoryServer::client`].
 //! Several clients of one server are what several processes are in production.
 //! [`MemoryServer::dump`] shows all keys, and [`MemoryServer::flush_all`] takes all holds away, as an operator may.
 //!
 //! For a paused clock tokio needs the feature `test-util`, in `[dev-dependencies]`.
-//! With the clock that runs everything is the same, in real time.
+//! With a clock that runs, everything is the same, in real time.
 //!
 //! # What is as on a server, and what is not
 //!
 //! Scripts, atomicity, expiry, messages, owners, queues and leases are the same; a test in Lockyard's repository
 //! compares keys, values, replies and messages with those of a real server.
 //! There is no network: nothing is lost or late, no server is unreachable or refuses.
-//! For such tests there is the crate `lockyard-testkit`, with real servers and faults.
-//! Nothing is kept beyond the process, and other processes cannot connect.
+//! For tests of that kind there is the crate `lockyard-testkit`, with real servers and faults.
+//! Nothing outlives the process, and other processes cannot connect.
 
 mod backend;
 mod channels;

@@ -11,9 +11,9 @@ use crate::backend::{MemoryBackend, Subscription};
 use crate::entry::Entry;
 use crate::shared::Shared;
 
-/// A server that lies in this process: it keeps what clients hold, and runs the scripts that a Redis server runs.
+/// A server that lives in this process: it keeps what clients hold, and runs the scripts that a Redis server runs.
 ///
-/// Cheap to clone; all clones are one server, and its clients exclude each other as those of one Redis server do.
+/// It is cheap to clone; all clones are one server, and its clients exclude each other as those of one Redis server do.
 /// Its time is that of tokio's clock, so it stands still and jumps with
 /// [`tokio::time::pause`](https://docs.rs/tokio/latest/tokio/time/fn.pause.html).
 /// Make it in the runtime whose clock it is to follow, and use it in that runtime only.
@@ -41,14 +41,14 @@ impl MemoryServer {
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime: a client has a task, as one with a connection has a thread.
+    /// Outside a tokio runtime: the client runs a task, where one with a connection runs a thread.
     #[must_use]
     pub fn client(&self) -> Client {
         self.client_with(ClientOptions::default())
             .expect("the default options are valid")
     }
 
-    /// Makes a client with other options; where they say to connect means nothing.
+    /// Makes a client with other options; the address in them means nothing.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl MemoryServer {
         self.shared.store.lock().flush_all();
     }
 
-    /// Every key that there is now, in order.
+    /// Every key that exists now, in order.
     #[must_use]
     pub fn dump(&self) -> Vec<Entry> {
         let now = self.shared.now_us();

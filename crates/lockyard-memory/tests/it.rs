@@ -206,7 +206,7 @@ async fn a_busy_task_leaves_others_their_turn() {
 }
 
 #[test]
-fn bounds() {
+fn servers_and_entries_are_send_sync_and_static() {
     fn check<T: Send + Sync + Unpin + 'static>() {}
     check::<MemoryServer>();
     check::<lockyard_memory::Entry>();

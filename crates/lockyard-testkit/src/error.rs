@@ -54,7 +54,7 @@ mod tests {
     use super::Error;
 
     #[test]
-    fn bounds() {
+    fn errors_are_send_sync_and_static() {
         fn check<T: std::error::Error + Send + Sync + 'static>() {}
         check::<Error>();
     }

@@ -9,7 +9,7 @@ use lockyard_lock::Lock;
 
 /// A connection to one server, with a watchdog that renews what is held.
 ///
-/// Cheap to clone; one for a process is enough.
+/// It is cheap to clone, and one per process is enough.
 /// It has three connections and one thread, `lockyard-watchdog`, and ends with its last handle and guard.
 ///
 /// # Examples
@@ -29,7 +29,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the server of a URL, within the operation timeout of 3 s.
+    /// Connects to the server at a URL, within the operation timeout of 3 s.
     ///
     /// See [`ClientOptions::from_url`] for what a URL may be.
     ///
@@ -66,10 +66,11 @@ impl Client {
         Self { runtime }
     }
 
-    /// The reentrant lock of a name.
+    /// The reentrant lock of this name.
     ///
     /// Nothing is sent; an invalid name is an error at the first use.
-    /// A name has 1 to 1024 bytes, and braces only as one non-empty hash tag, `order:{42}`.
+    /// A name has 1 to 1024 bytes, and braces only as one non-empty hash tag, as in `order:{42}`.
+    /// A name without braces is its own hash tag, so `x` and `{x}` are one lock.
     #[cfg(feature = "lock")]
     #[must_use]
     pub fn lock(&self, name: impl AsRef<str>) -> Lock {
@@ -82,10 +83,11 @@ impl Client {
         self.runtime.owner()
     }
 
-    /// Releases every hold of this client, ends every wait with [`Error::Closed`], and closes the connections.
+    /// Releases every hold of this client, ends every wait with [`Error::Closed`], and begins to close the connections.
     ///
+    /// The connections may be closed only after it has returned.
     /// Guards that are left are lost.
-    /// Without it the same happens in the background when the last handle and guard are dropped, unless the process
+    /// Without it, the same happens in the background when the last handle and guard are dropped, unless the process
     /// ends first; then the leases run out.
     ///
     /// # Cancel safety
@@ -97,5 +99,23 @@ impl Client {
     /// [`Error::OutcomeUnknown`] if not all releases were answered within the operation timeout.
     pub async fn shutdown(&self) -> Result<(), Error> {
         self.runtime.shutdown().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_and_their_futures_cross_threads() {
+        fn check<T: Send + Sync + 'static>() {}
+        fn sent(_: impl Send) {}
+        check::<Client>();
+        // Not run: that it compiles is the test.
+        let _ = |client: &Client| {
+            sent(Client::connect(""));
+            sent(Client::with_options(ClientOptions::default()));
+            sent(client.shutdown());
+        };
     }
 }

@@ -1,5 +1,5 @@
-//! Locks for Rust services on Redis or Valkey: they hold over many processes, are re-entered in nested service calls,
-//! and tell their holder when they are lost.
+//! Locks for Rust services on Redis or Valkey: they hold across many processes, can be re-entered in nested service
+//! calls, and tell their holder when they are lost.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -22,15 +22,18 @@
 //! # }
 //! ```
 //!
+//! Bind each guard to a name: `stock.try_acquire().await?;` and `let _ = stock.acquire().await?;` drop it, and so
+//! release the lock, at once.
+//!
 //! # What is not promised
 //!
 //! * **No lock on one server survives that server's loss.** After a failover, or a restart without its data, two
 //!   owners may hold the same lock for up to a lease. The answer is a fencing token: [`Lock::fenced`].
-//! * **A lease is a promise for a time.** A process that was paused beyond its lease learns that it has lost the lock
-//!   before it can use its guard again, but what it has in flight still arrives. Again: fencing.
-//! * [`Lock::force_release`], a key deleted or evicted, and a server clock that steps forward take a lock away at once.
-//!   The holder learns of it by message, at the latest at its next check, a third of its lease later.
-//! * A Redis Cluster of several nodes is refused for now.
+//! * **A lease is a promise for a limited time.** A process that was paused beyond its lease learns that it has lost
+//!   the lock before it can use its guard again, but what it has in flight still arrives. Again: fencing.
+//! * [`Lock::force_release`], a deleted or evicted key, and a server clock that jumps forward take a lock away at once.
+//!   The holder learns of it by message, or at the latest at its next check, a third of its lease later.
+//! * A Redis Cluster of several nodes is not supported yet, and is refused.
 //!
 //! # What is promised
 //!
@@ -40,15 +43,15 @@
 //! * **Nothing is left behind**: dropped futures, panics and dropped guards release at once; after a killed process, or
 //!   a lost reply, every hold is gone one lease later at the latest, and every place in a queue when its turn comes.
 //! * **A command that comes twice, or late, does no harm**, and nothing it does outlives the operation timeout.
-//! * **Waiting costs next to nothing**: one small command a third of the waiter timeout for all waiters of a client and
-//!   lock. A release grants the lock to the next waiter itself and tells it by one message.
+//! * **Waiting costs next to nothing**: one small command every third of the waiter timeout for all waiters of a client
+//!   and lock. A release grants the lock to the next waiter itself and tells it by one message.
 //! * **A message is a hint**: a lost one costs a third of the waiter timeout, never a hang.
 //!
 //! # Owners and nested calls
 //!
 //! A hold belongs to an [`Owner`].
 //! Outside any scope each acquire has a fresh one: not reentrant, always safe.
-//! Inside [`Owner::scope`] all acquires share one, and taking what it holds counts up:
+//! Inside [`Owner::scope`] all acquires share one, and acquiring what it already holds raises its hold count:
 //!
 //! ```no_run
 //! # async fn call_service_b(owner: &str) {}
@@ -78,10 +81,16 @@
 //! the lease says how long others wait after a crash, not how long the section may take.
 //! A [`Lease::Fixed`] ends by itself, unless [extended](LockGuard::extend).
 //!
+//! # Waiting
+//!
+//! By default a client [queues](Waiting::Queue): first come, first served.
+//! A client that [spins](Waiting::Spin), or must because it may not subscribe, gets in only at a moment when nobody is
+//! queued; do not mix it with queueing clients on a contended lock.
+//!
 //! # Errors
 //!
 //! Somebody else holding a lock is an answer: `try_` forms return `None`.
-//! Everything else is an [`Error`], which says what to do and [whether trying again can
+//! Everything else is an [`Error`], which says what to do and [whether acquiring again can
 //! help](Error::is_retryable).
 //! While a server cannot be reached, waiting forms go on trying until their wait ends, and `try_acquire` for one
 //! operation timeout.
@@ -104,13 +113,13 @@
 //!
 //! # Redis
 //!
-//! Redis 7.0 or Valkey 7.2 and later.
+//! Redis 7.0 or Valkey 7.2 and later, built for 64 bits: on 32 bits Lua's `%d` cuts off the server's time.
 //! An ACL user needs the keys and channels under the prefix (`~lockyard:* &lockyard:*`) and
 //! `+eval +evalsha +subscribe +unsubscribe +publish +ping +hello +time +select +client|setname +client|id`, and what
 //! the scripts use:
 //! `+exists +get +hdel +hget +hgetall +hset +hsetnx +incr +pexpire +pttl +set +zadd +zcard +zrange +zrem
 //! +zremrangebyscore +zscore`.
-//! Without the right to subscribe waiters spin, and without the right to publish they find their turn by looking.
+//! Without the right to subscribe, waiters spin; without the right to publish, they find their turn by looking.
 //!
 //! # Features
 //!

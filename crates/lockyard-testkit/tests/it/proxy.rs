@@ -352,7 +352,7 @@ fn a_socket_has_no_proxy() {
 }
 
 #[test]
-fn bounds() {
+fn what_a_test_holds_is_send_sync_and_static() {
     fn check<T: Send + Sync + std::fmt::Debug + 'static>() {}
     check::<Server>();
     check::<Proxy>();
