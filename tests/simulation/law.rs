@@ -7,12 +7,22 @@ use std::fmt;
 pub enum Law {
     /// Redis never has live holds of two owners on one lock.
     OneHolder,
+    /// Whoever believes to hold, by its own clock, holds.
+    Belief,
     /// Two owners never believe at once, by their own clocks, that they hold one lock.
     OneBeliever,
     /// A free lock is not left free while somebody who lives waits for it.
     NoIdleLock,
     /// Nobody is overtaken by somebody who came later.
     Order,
+    /// Each new hold's token is greater than that of the one before.
+    Tokens,
+    /// Nobody is granted a lock who cannot hear of it.
+    Dead,
+    /// A hold that nobody wants goes soon.
+    NoPhantom,
+    /// A hold that is renewed stays.
+    Kept,
     /// Every key runs out by itself.
     Ttl,
     /// When all are gone, so is everything.

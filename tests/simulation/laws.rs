@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lockyard::{HoldState, LockGuard};
-use lockyard_memory::{Entry, Value};
+use lockyard_memory::Entry;
 use parking_lot::Mutex;
 
 use crate::law::{Breach, Law};
 use crate::plan::{LEASE, OPERATION_TIMEOUT, WAITER_TIMEOUT};
+use crate::view::View;
 
 /// How long a free lock may be left so while somebody waits: a look, a command that is not answered and its
 /// repetition, and the longest back-off between them.
@@ -16,9 +17,14 @@ fn patience() -> u64 {
     (WAITER_TIMEOUT / 3 + OPERATION_TIMEOUT * 2).as_millis() as u64 + 2000
 }
 
+/// How long a hold may stay that nobody wants: until its second release, and what that may take.
+fn phantom() -> u64 {
+    OPERATION_TIMEOUT.as_millis() as u64 * 4 + 1000
+}
+
 /// How long after a documented exception holders may not know yet: until their next check, or its repetition.
 pub(crate) fn excuse() -> u64 {
-    (LEASE + OPERATION_TIMEOUT).as_millis() as u64
+    (LEASE / 3 + OPERATION_TIMEOUT * 3).as_millis() as u64
 }
 
 /// Where a task keeps a guard while it believes that it holds.
@@ -28,49 +34,45 @@ pub(crate) type Slot = Arc<Mutex<Option<LockGuard>>>;
 pub(crate) struct Laws {
     /// By key.
     locks: BTreeMap<String, View>,
-    guards: BTreeMap<u64, (usize, String, Slot)>,
-    /// Client, lock, and since when.
-    waiting: BTreeMap<u64, (usize, usize, u64)>,
+    guards: BTreeMap<u64, Guard>,
+    pub(crate) asking: BTreeMap<u64, Asking>,
     number: u64,
-    /// Until when each lock's holders need not know.
-    excused: BTreeMap<usize, u64>,
-    /// Since when each client is well.
-    pub(crate) well: Vec<u64>,
+    /// Since and until when the holders of each lock need not know.
+    excused: BTreeMap<String, (u64, u64)>,
+    /// Since when each client is well, by its name; never, if it has ended.
+    pub(crate) well: BTreeMap<String, u64>,
+    /// Since when each hold is wanted by nobody.
+    phantoms: BTreeMap<String, u64>,
+    /// The greatest token of each lock.
+    tokens: BTreeMap<String, u64>,
     found: Option<Breach>,
 }
 
-/// A lock as Redis has it.
-#[derive(Default)]
-struct View {
-    /// Hold id and deadline.
-    holds: Vec<(String, u64)>,
-    /// Ticket and hold id.
-    queue: Vec<(u64, String)>,
-    idle: Option<u64>,
+pub(crate) struct Guard {
+    pub(crate) client: String,
+    pub(crate) lock: String,
+    pub(crate) owner: String,
+    pub(crate) slot: Slot,
 }
 
-pub(crate) fn key(lock: usize) -> String {
+/// A task that asks for a lock.
+pub(crate) struct Asking {
+    pub(crate) client: String,
+    pub(crate) lock: String,
+    pub(crate) waits: bool,
+    pub(crate) since: u64,
+    /// The same by the server.
+    pub(crate) server_ms: u64,
+}
+
+pub(crate) fn key(lock: &str) -> String {
     format!("lockyard:lock:{{{lock}}}")
 }
 
-impl View {
-    fn owners(&self, server_ms: u64) -> BTreeSet<&str> {
-        let live = self
-            .holds
-            .iter()
-            .filter(|(_, deadline)| *deadline > server_ms);
-        live.map(|(hold, _)| owner(hold)).collect()
-    }
-}
-
-fn owner(hold: &str) -> &str {
-    hold.split('/').next().unwrap_or_default()
-}
-
 impl Laws {
-    pub(crate) fn believe(&mut self, lock: usize, owner: String, slot: Slot) -> u64 {
+    pub(crate) fn believe(&mut self, guard: Guard) -> u64 {
         self.number += 1;
-        self.guards.insert(self.number, (lock, owner, slot));
+        self.guards.insert(self.number, guard);
         self.number
     }
 
@@ -78,56 +80,71 @@ impl Laws {
         self.guards.remove(&number);
     }
 
-    pub(crate) fn waits(&mut self, client: usize, lock: usize, now: u64) -> u64 {
+    pub(crate) fn ask(&mut self, asking: Asking) -> u64 {
         self.number += 1;
-        self.waiting.insert(self.number, (client, lock, now));
+        self.asking.insert(self.number, asking);
         self.number
     }
 
-    pub(crate) fn waits_no_more(&mut self, number: u64) {
-        self.waiting.remove(&number);
+    /// Holders of a lock may not know for a while that they are none.
+    pub(crate) fn excuse(&mut self, lock: &str, now: u64, until: u64) {
+        let (since, excused) = self.excused.entry(lock.to_owned()).or_default();
+        *since = now;
+        *excused = until.max(*excused);
     }
 
-    /// Holders of a lock may not know for a while that they are none.
-    pub(crate) fn excuse(&mut self, lock: usize, until: u64) {
-        let excused = self.excused.entry(lock).or_default();
-        *excused = until.max(*excused);
+    /// Whether a client need not know at a time; one that stood still learns when it goes on.
+    pub(crate) fn is_excused(&self, lock: &str, client: &str, at: u64) -> bool {
+        let well = self.well.get(client).copied().unwrap_or(u64::MAX);
+        self.excused.get(lock).is_some_and(|(since, until)| {
+            at <= *until || well >= *since && at <= well.saturating_add(excuse())
+        })
+    }
+
+    /// Every key is gone, and with them the last tokens.
+    pub(crate) fn flushed(&mut self) {
+        self.tokens.clear();
+    }
+
+    /// A message about a hold had so many receivers, the script of which has ended.
+    pub(crate) fn granted(&mut self, hold: &str, receivers: u64) {
+        let held = self
+            .locks
+            .values()
+            .any(|view| view.holds.iter().any(|other| other.id == hold));
+        if receivers == 0 && held {
+            self.find(
+                Law::Dead,
+                format!("{hold} is granted, and nobody has heard"),
+            );
+        }
     }
 
     /// What the store holds after a script.
     pub(crate) fn observe(&mut self, entries: &[Entry], server_ms: u64, now: u64) {
-        let mut views: BTreeMap<String, View> = BTreeMap::new();
-        for entry in entries {
+        let mut views = View::all(entries);
+        for entry in entries.iter().filter(|entry| entry.ttl.is_none()) {
             let key = String::from_utf8_lossy(&entry.key).into_owned();
-            if entry.ttl.is_none() {
-                self.find(Law::Ttl, format!("{key} stays for ever"));
-            }
-            match &entry.value {
-                Value::Hash(fields) => {
-                    views.entry(key).or_default().holds = fields.iter().map(hold).collect();
-                }
-                Value::SortedSet(places) if key.contains(".queue:") => {
-                    let place = |(entry, ticket): &(bytes::Bytes, f64)| {
-                        let entry = String::from_utf8_lossy(entry);
-                        let hold = entry.split('|').next().unwrap_or_default();
-                        (*ticket as u64, hold.to_owned())
-                    };
-                    let lock = key.replace(".queue:", ":");
-                    views.entry(lock).or_default().queue = places.iter().map(place).collect();
-                }
-                _ => {}
-            }
+            self.find(Law::Ttl, format!("{key} stays for ever"));
         }
-        for (key, view) in &views {
-            if let Some(how) = self
-                .locks
-                .get(key)
-                .and_then(|old| overtaken(old, view, server_ms))
-            {
+        for (key, view) in &mut views {
+            let old = self.locks.get(key).cloned().unwrap_or_default();
+            if let Some(how) = view.overtaken(&old, server_ms) {
                 self.find(Law::Order, format!("{key}: {how}"));
             }
+            let token = view
+                .new_since(&old, server_ms)
+                .filter_map(|hold| hold.token)
+                .max();
+            if let Some(token) = token {
+                let last = self.tokens.insert(key.clone(), token).unwrap_or_default();
+                if token <= last {
+                    self.find(Law::Tokens, format!("{key}: {token} after {last}"));
+                }
+            }
+            view.idle = old.idle;
         }
-        for (key, old) in &mut self.locks {
+        for (key, old) in &self.locks {
             views.entry(key.clone()).or_default().idle = old.idle;
         }
         self.locks = views;
@@ -136,14 +153,12 @@ impl Laws {
 
     fn see_idle(&mut self, server_ms: u64, now: u64) {
         for view in self.locks.values_mut() {
-            view.idle = match view.owners(server_ms).is_empty() {
-                true => view.idle.or(Some(now)),
-                false => None,
-            };
+            let held = view.live(server_ms).next().is_some();
+            view.idle = if held { None } else { view.idle.or(Some(now)) };
         }
     }
 
-    fn find(&mut self, law: Law, how: String) {
+    pub(crate) fn find(&mut self, law: Law, how: String) {
         self.found.get_or_insert(Breach { law, how });
     }
 
@@ -159,81 +174,99 @@ impl Laws {
                 });
             }
         }
-        self.check_believers(now);
+        self.check_beliefs(server_ms, now);
         self.check_idle(now);
+        self.check_phantoms(server_ms, now);
         self.found.take()
     }
 
-    fn check_believers(&mut self, now: u64) {
-        let mut believers: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
-        for (lock, owner, slot) in self.guards.values() {
+    /// Whoever believes to hold does so, and is the only one.
+    fn check_beliefs(&mut self, server_ms: u64, now: u64) {
+        let mut believers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let mut found = None;
+        for guard in self.guards.values() {
+            let Guard {
+                client,
+                lock,
+                owner,
+                slot,
+            } = guard;
             let slot = slot.lock();
             let believes = slot
                 .as_ref()
                 .is_some_and(|guard| guard.state() != HoldState::Lost);
-            if believes && self.excused.get(lock).is_none_or(|until| now > *until) {
-                believers.entry(*lock).or_default().insert(owner);
+            if !believes || self.is_excused(lock, client, now) {
+                continue;
+            }
+            believers.entry(lock).or_default().insert(owner);
+            let view = self.locks.get(lock);
+            if !view.is_some_and(|view| view.owners(server_ms).contains(owner.as_str())) {
+                found = Some((Law::Belief, format!("{owner} believes to hold {lock}")));
             }
         }
         if let Some((lock, owners)) = believers.iter().find(|(_, owners)| owners.len() > 1) {
-            let how = format!("{owners:?} believe to hold {lock}");
-            self.found.get_or_insert(Breach {
-                law: Law::OneBeliever,
-                how,
-            });
+            found = Some((
+                Law::OneBeliever,
+                format!("{owners:?} believe to hold {lock}"),
+            ));
+        }
+        if let Some((law, how)) = found {
+            self.find(law, how);
         }
     }
 
     fn check_idle(&mut self, now: u64) {
-        for (client, lock, since) in self.waiting.values() {
-            let idle = match self.locks.get(&key(*lock)) {
-                Some(view) => view.idle,
-                None => Some(0),
-            };
-            let Some(idle) = idle else { continue };
-            let since = idle.max(*since).max(self.well[*client]);
-            if now.saturating_sub(since) > patience() {
-                let how = format!("client {client} waits for {lock}, free since {since} ms");
-                self.found.get_or_insert(Breach {
-                    law: Law::NoIdleLock,
-                    how,
+        let too_long = self
+            .asking
+            .values()
+            .filter(|asking| asking.waits)
+            .find_map(|asking| {
+                let idle = match self.locks.get(&key(&asking.lock)) {
+                    Some(view) => view.idle?,
+                    None => 0,
+                };
+                let since = idle.max(asking.since).max(*self.well.get(&asking.client)?);
+                (now.saturating_sub(since) > patience()).then(|| {
+                    format!(
+                        "{} waits for {}, free since {since} ms",
+                        asking.client, asking.lock
+                    )
+                })
+            });
+        if let Some(how) = too_long {
+            self.find(Law::NoIdleLock, how);
+        }
+    }
+
+    /// A hold of a client that is well is some guard's, or about to become so, or about to go.
+    fn check_phantoms(&mut self, server_ms: u64, now: u64) {
+        let mut phantoms = BTreeMap::new();
+        for (key, view) in &self.locks {
+            for hold in view.live(server_ms) {
+                let guarded = self.guards.values().any(|guard| {
+                    guard.lock == *key && guard.owner == hold.owner() && guard.slot.lock().is_some()
                 });
+                let asked = self.asking.values().any(|asking| {
+                    asking.client == hold.client()
+                        && self::key(&asking.lock) == *key
+                        && asking.server_ms <= hold.since
+                });
+                if let (false, Some(well)) = (guarded || asked, self.well.get(hold.client())) {
+                    let since = self
+                        .phantoms
+                        .get(&hold.id)
+                        .copied()
+                        .unwrap_or(now)
+                        .max(*well);
+                    phantoms.insert(hold.id.clone(), since);
+                }
             }
         }
-    }
-}
-
-fn hold((hold, value): &(bytes::Bytes, bytes::Bytes)) -> (String, u64) {
-    let value = String::from_utf8_lossy(value);
-    let deadline = value
-        .split(':')
-        .nth(1)
-        .and_then(|deadline| deadline.parse().ok());
-    (
-        String::from_utf8_lossy(hold).into_owned(),
-        deadline.unwrap_or_default(),
-    )
-}
-
-/// Whether a hold is new although an earlier waiter is left.
-fn overtaken(old: &View, new: &View, server_ms: u64) -> Option<String> {
-    let owners = old.owners(server_ms);
-    let is_new = |hold: &&str| {
-        !old.holds.iter().any(|(other, _)| other == hold) && !owners.contains(owner(hold))
-    };
-    let holds = new.holds.iter().map(|(hold, _)| hold.as_str());
-    for hold in holds.filter(is_new) {
-        let place = old.queue.iter().find(|(_, waiter)| waiter == hold);
-        let ticket = place.map_or(u64::MAX, |(ticket, _)| *ticket);
-        let left = new
-            .queue
-            .iter()
-            .find(|waiter| waiter.0 < ticket && old.queue.contains(waiter));
-        if let Some((earlier, waiter)) = left {
-            return Some(format!(
-                "{hold} with ticket {ticket} overtakes {waiter} with {earlier}"
-            ));
+        self.phantoms = phantoms;
+        let stays = |(_, since): &(&String, &u64)| now.saturating_sub(**since) > phantom();
+        if let Some((hold, since)) = self.phantoms.iter().find(stays) {
+            let how = format!("nobody wants {hold} since {since} ms");
+            self.find(Law::NoPhantom, how);
         }
     }
-    None
 }

@@ -24,11 +24,12 @@ mod run;
 mod shrink;
 mod tasks;
 mod trace;
+mod view;
 mod world;
 
 pub use crate::faults::Fault;
 pub use crate::law::{Breach, Law};
-pub use crate::mutants::{Mutant, mutants};
+pub use crate::mutants::{Mutant, lines, mutants};
 pub use crate::plan::Plan;
 pub use crate::run::{Outcome, run};
 pub use crate::shrink::shrink;

@@ -1,21 +1,206 @@
-//! Runs the simulation from the command line.
+//! Runs the simulation from the command line; `cargo xtask simulate` and `cargo xtask mutate` call it.
+#![expect(clippy::print_stdout, reason = "what it finds is its answer")]
 
-use simulation::{Plan, run};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
-fn main() {
-    let seeds: u64 = std::env::args()
-        .nth(1)
-        .and_then(|seeds| seeds.parse().ok())
-        .unwrap_or(100);
-    let begin = std::time::Instant::now();
+use clap::{Args, Parser, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use simulation::{Breach, Fault, Mutant, Plan, lines, mutants, run, shrink};
+
+#[derive(Parser)]
+#[command(
+    bin_name = "cargo xtask",
+    about = "Runs the real core and the real scripts on virtual time, under faults"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs many seeds; a failing one is made small and shown step by step.
+    Simulate(Simulate),
+    /// Breaks the scripts and core on purpose, and tells how many seeds it takes to notice each breakage.
+    Mutate(Mutate),
+}
+
+#[derive(Args)]
+struct Simulate {
+    /// How many seeds to run.
+    #[arg(long, default_value_t = 1000)]
+    seeds: u64,
+    /// The first seed; with `--seeds 1` its steps are shown in any case.
+    #[arg(long, default_value_t = 0)]
+    from: u64,
+    /// Runs for so many minutes instead.
+    #[arg(long)]
+    minutes: Option<u64>,
+    /// Which faults may strike: all, none, or some, such as `pause,lost-reply`.
+    #[arg(long, default_value = "all")]
+    faults: String,
+    #[command(flatten)]
+    size: Size,
+}
+
+#[derive(Args, Clone, Copy)]
+struct Size {
+    /// How many clients there are.
+    #[arg(long, default_value_t = 3)]
+    clients: usize,
+    /// How many tasks each has.
+    #[arg(long, default_value_t = 3)]
+    tasks: usize,
+    /// How often each locks something.
+    #[arg(long, default_value_t = 4)]
+    rounds: usize,
+    /// How many locks they share.
+    #[arg(long, default_value_t = 2)]
+    locks: usize,
+}
+
+#[derive(Args)]
+struct Mutate {
+    /// How many seeds each breakage gets.
+    #[arg(long, default_value_t = 1000)]
+    seeds: u64,
+    /// Deletes and negates each line of the scripts in turn as well.
+    #[arg(long)]
+    lines: bool,
+    /// Takes only every so many-th breakage.
+    #[arg(long, default_value_t = 1)]
+    every: usize,
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Simulate(arguments) => simulate(&arguments),
+        Command::Mutate(arguments) => Ok(mutate(&arguments)),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn simulate(arguments: &Simulate) -> Result<ExitCode, String> {
+    let base = Plan {
+        clients: arguments.size.clients.max(1),
+        tasks: arguments.size.tasks,
+        rounds: arguments.size.rounds,
+        locks: arguments.size.locks.max(1),
+        faults: faults(&arguments.faults)?.into_iter().collect(),
+        ..Plan::mixed(arguments.from)
+    };
+    if arguments.seeds == 1 {
+        return Ok(show(&base, None));
+    }
+    let begin = Instant::now();
+    let limit = arguments
+        .minutes
+        .map(|minutes| Duration::from_secs(60 * minutes));
+    let bar = match limit {
+        Some(_) => ProgressBar::new_spinner(),
+        None => ProgressBar::new(arguments.seeds),
+    };
+    let style = ProgressStyle::with_template("{wide_bar} {pos} seeds, {per_sec}, {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     let mut steps = 0;
-    for seed in 0..seeds {
-        let plan = Plan::mixed(seed);
+    let mut seed = arguments.from;
+    while limit.map_or(seed < arguments.from + arguments.seeds, |limit| {
+        begin.elapsed() < limit
+    }) {
+        let plan = Plan {
+            seed,
+            ..base.clone()
+        };
         let outcome = run(&plan, false);
         steps += outcome.steps;
+        bar.inc(1);
+        bar.set_message(format!("{steps} steps"));
         if let Some(breach) = outcome.breach {
-            println!("seed {seed}: {breach}");
+            bar.abandon();
+            println!("seed {seed}: {breach}\nmaking it smaller …");
+            return Ok(show(&shrink(&plan, breach.law), Some(&breach)));
+        }
+        seed += 1;
+    }
+    bar.finish_and_clear();
+    let seeds = seed - arguments.from;
+    let seconds = begin.elapsed().as_secs_f64();
+    println!(
+        "{seeds} seeds, {steps} steps, all laws kept, in {seconds:.1} s: {:.0} steps a minute",
+        steps as f64 / seconds * 60.0
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn faults(text: &str) -> Result<Vec<Fault>, String> {
+    match text {
+        "all" => Ok(Fault::ALL.into()),
+        "none" => Ok(Vec::new()),
+        some => some.split(',').map(str::parse).collect(),
+    }
+}
+
+/// Shows a run step by step.
+fn show(plan: &Plan, found: Option<&Breach>) -> ExitCode {
+    let outcome = run(plan, true);
+    for line in &outcome.trace {
+        println!("{line}");
+    }
+    let faults: Vec<String> = plan.faults.iter().map(ToString::to_string).collect();
+    let faults = if faults.is_empty() {
+        "none".to_owned()
+    } else {
+        faults.join(",")
+    };
+    println!(
+        "\ncargo xtask simulate --seeds 1 --from {} --clients {} --tasks {} --rounds {} --locks {} --faults {faults}",
+        plan.seed, plan.clients, plan.tasks, plan.rounds, plan.locks
+    );
+    match outcome.breach.as_ref().or(found) {
+        Some(breach) => {
+            println!("{breach}");
+            ExitCode::FAILURE
+        }
+        None => ExitCode::SUCCESS,
+    }
+}
+
+fn mutate(arguments: &Mutate) -> ExitCode {
+    let mut all = mutants();
+    if arguments.lines {
+        all.extend(lines());
+    }
+    let all: Vec<Mutant> = all.into_iter().step_by(arguments.every.max(1)).collect();
+    let mut survivors = 0;
+    for mutant in &all {
+        let noticed = (0..arguments.seeds).find_map(|seed| {
+            let plan = Plan {
+                mutant: Some(mutant.clone()),
+                ..Plan::mixed(seed)
+            };
+            run(&plan, false).breach.map(|breach| (seed + 1, breach))
+        });
+        match noticed {
+            Some((seeds, breach)) => println!("{seeds:>6} seeds  {:<55} {breach:.90}", mutant.name),
+            None => {
+                survivors += 1;
+                println!("  not noticed  {}", mutant.name);
+            }
         }
     }
-    println!("{steps} steps in {:?}", begin.elapsed());
+    let noticed = all.len() - survivors;
+    println!(
+        "{noticed} of {} noticed, {:.1} %",
+        all.len(),
+        100.0 * noticed as f64 / all.len() as f64
+    );
+    if survivors == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

@@ -42,9 +42,21 @@ impl Plan {
             tasks: 3,
             rounds: 4,
             locks: 2,
-            faults: Fault::ALL.into(),
+            faults: Self::faults(seed),
             mutant: None,
         }
+    }
+
+    /// While somebody takes locks away holders are excused, so in most runs only few do, or nobody.
+    fn faults(seed: u64) -> BTreeSet<Fault> {
+        let mut faults = BTreeSet::from(Fault::ALL);
+        let without: &[Fault] = match seed % 3 {
+            0 => &[Fault::Flush, Fault::Delete, Fault::Clock, Fault::Force],
+            1 => &[Fault::Flush, Fault::Clock],
+            _ => &[],
+        };
+        faults.retain(|fault| !without.contains(fault));
+        faults
     }
 
     /// Smaller plans that might fail in the same way, the smallest steps first.

@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use crate::faults::Fault;
 use crate::freeze::Freezer;
 use crate::law::{Breach, Law};
-use crate::laws::excuse;
+use crate::laws::{excuse, key};
 use crate::link::Wire;
 use crate::mutants::Mutant;
 use crate::plan::{LEASE, OPERATION_TIMEOUT, Plan, WAITER_TIMEOUT};
@@ -117,6 +117,10 @@ async fn end(world: &Arc<World>, clients: Arc<Vec<Client>>) {
     sleep(Duration::from_secs(20)).await;
     for (number, client) in clients.iter().enumerate() {
         let freezer = world.inner().links[number].freezer.clone();
+        // It outlasts the rest, unless the shutdown releases it.
+        let lock = client.lock(format!("last-{number}"));
+        let lock = lock.with_lease(Lease::Fixed(HORIZON));
+        let _guard = freezer.run(lock.acquire()).await;
         let ended = timeout(HORIZON, freezer.run(client.shutdown())).await;
         if let Ok(Some(Err(error))) = &ended {
             world.with(|world, _| world.break_law(Law::Answers, format!("shutdown: {error:?}")));
@@ -156,13 +160,12 @@ fn client(world: &Arc<World>, number: usize) -> Client {
     let (runtime, watchdog) = Runtime::start(Arc::new(wire), received, options).unwrap();
     let freezer = Freezer::default();
     let channel = runtime.inbox();
-    world.with(|world, _| {
+    world.with(|world, now| {
         world.store.subscribe(channel.as_bytes());
         let _ = events.send(Event::InboxUp);
-        world
-            .links
-            .push(Link::new(freezer.clone(), events, channel));
-        world.laws.well.push(0);
+        let link = Link::new(freezer.clone(), events, channel);
+        world.laws.well.insert(link.name.clone(), now);
+        world.links.push(link);
     });
     tokio::spawn(freezer.run(watchdog));
     Client::from_runtime(runtime)
@@ -170,19 +173,20 @@ fn client(world: &Arc<World>, number: usize) -> Client {
 
 /// What befalls whole clients and the server, until the tasks have ended.
 async fn trouble(world: &Arc<World>, plan: &Plan) {
+    // What takes locks away, and excuses their holders, does so rarely.
     let kinds = [
-        Fault::Reconnect,
-        Fault::HalfOpen,
-        Fault::Pause,
-        Fault::Crash,
-        Fault::Flush,
-        Fault::Delete,
-        Fault::Clock,
+        (Fault::Reconnect, 4),
+        (Fault::HalfOpen, 3),
+        (Fault::Pause, 3),
+        (Fault::Crash, 2),
+        (Fault::Flush, 1),
+        (Fault::Delete, 1),
+        (Fault::Clock, 1),
     ];
-    let kinds: Vec<Fault> = kinds
+    let kinds = kinds
         .into_iter()
-        .filter(|kind| plan.faults.contains(kind))
-        .collect();
+        .filter(|(kind, _)| plan.faults.contains(kind));
+    let kinds: Vec<Fault> = kinds.flat_map(|(kind, times)| vec![kind; times]).collect();
     let mut crashes = plan.clients - 1;
     loop {
         let wait = world.inner().rng.u64(50..1500);
@@ -211,7 +215,8 @@ async fn trouble(world: &Arc<World>, plan: &Plan) {
                 Fault::Pause => {
                     world.links[client].freezer.freeze();
                     let ends = now + world.rng.u64(50..2 * LEASE.as_millis() as u64);
-                    world.laws.well[client] = ends;
+                    let name = world.links[client].name.clone();
+                    world.laws.well.insert(name, ends);
                     world.happen(ends, move |world, now| {
                         world.note(now, client, || "goes on".to_owned());
                         world.thaw(now, client);
@@ -220,6 +225,8 @@ async fn trouble(world: &Arc<World>, plan: &Plan) {
                 Fault::Crash if crashes > 0 => {
                     crashes -= 1;
                     world.links[client].freezer.kill();
+                    let name = world.links[client].name.clone();
+                    world.laws.well.remove(&name);
                     world.links[client].hears = false;
                     let noticed = now + world.rng.u64(0..2000);
                     world.happen(noticed, move |world, _| {
@@ -229,21 +236,30 @@ async fn trouble(world: &Arc<World>, plan: &Plan) {
                 }
                 Fault::Flush => {
                     world.store.flush_all();
+                    world.laws.flushed();
                     for lock in 0..plan.locks {
-                        world.laws.excuse(lock, now + excuse() + 2000);
+                        world
+                            .laws
+                            .excuse(&key(&lock.to_string()), now, now + excuse());
                     }
                     world.look(now);
                 }
                 Fault::Delete => {
-                    let lock = world.rng.usize(0..plan.locks);
-                    world.laws.excuse(lock, now + excuse() + 2000);
-                    world.delete(now, lock);
+                    let lock = world.rng.usize(0..plan.locks).to_string();
+                    world.laws.excuse(&key(&lock), now, now + excuse());
+                    world.delete(now, &lock);
                 }
                 Fault::Clock => {
                     let step = world.rng.i64(-1500..1500);
                     world.stepped += step * 1000;
                     for lock in 0..plan.locks {
-                        world.laws.excuse(lock, now + excuse() + 4000);
+                        // A hold's end by the server has moved, for as long as it may last.
+                        let lease = LEASE.as_millis() as u64;
+                        world.laws.excuse(
+                            &key(&lock.to_string()),
+                            now,
+                            now + lease + excuse() + 1500,
+                        );
                     }
                 }
                 _ => {}

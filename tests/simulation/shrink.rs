@@ -5,7 +5,7 @@ use crate::plan::Plan;
 use crate::run::run;
 
 /// How many seeds are tried for each smaller plan.
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 40;
 
 /// The smallest plan found that breaks the same law.
 #[must_use]

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use lockyard::{Client, Error, HoldState, Lease, Lock, LockGuard, Owner};
 use tokio::time::{sleep, timeout};
 
 use crate::faults::Fault;
 use crate::law::Law;
-use crate::laws::{Slot, excuse};
+use crate::laws::{Asking, Guard, Slot, key};
 use crate::plan::{LEASE, Plan};
 use crate::world::World;
 
@@ -51,26 +52,29 @@ impl Task {
     pub(crate) async fn run(self, plan: Plan) {
         for _ in 0..plan.rounds {
             sleep(self.ms(150)).await;
-            let lock = self.dice(plan.locks as u64) as usize;
-            self.round(lock).await;
+            let name = self.dice(plan.locks as u64).to_string();
+            match self.dice(20) {
+                0 => self.burst().await,
+                _ => self.round(&name).await,
+            }
         }
     }
 
-    async fn round(&self, number: usize) {
+    async fn round(&self, name: &str) {
         let client = &self.clients[self.client];
         if self.strikes(Fault::Force, 60) {
-            return self.force(number).await;
+            return self.force(name).await;
         }
         let lease = match self.dice(10) {
             0..7 => Lease::Renewed(LEASE),
             _ => Lease::Fixed(Duration::from_millis(200) + self.ms(2800)),
         };
-        let lock = client.lock(number.to_string()).with_lease(lease);
+        let lock = client.lock(name).with_lease(lease);
         // One lock has tokens, the others have none.
-        let lock = if number == 0 { lock.fenced() } else { lock };
+        let lock = if name == "0" { lock.fenced() } else { lock };
         let lock = match self.dice(10) {
-            0..6 => lock,
-            6..8 => lock.with_owner(&client.owner()),
+            0..5 => lock,
+            5..7 => lock.with_owner(&client.owner()),
             _ => lock.with_owner(&self.travelled()),
         };
         let wait = match self.dice(10) {
@@ -78,8 +82,8 @@ impl Task {
             6..8 => Wait::Try,
             _ => Wait::For(self.ms(3000)),
         };
-        if let Some(guard) = self.acquire(&lock, number, wait).await {
-            self.hold(&lock, number, guard).await;
+        if let Some(guard) = self.acquire(&lock, name, wait).await {
+            self.hold(&lock, name, guard, lease).await;
         }
     }
 
@@ -87,9 +91,9 @@ impl Task {
         self.traveller.parse().unwrap()
     }
 
-    async fn acquire(&self, lock: &Lock, number: usize, wait: Wait) -> Option<LockGuard> {
-        self.note(|| format!("acquires {number}, {wait:?}"));
-        let waiting = Waiting::new(self, number, wait);
+    async fn acquire(&self, lock: &Lock, name: &str, wait: Wait) -> Option<LockGuard> {
+        self.note(|| format!("acquires {name}, {wait:?}"));
+        let asks = Asks::new(self, name, wait);
         let acquire = async {
             match wait {
                 Wait::Forever => lock.acquire().await.map(Some),
@@ -102,47 +106,57 @@ impl Task {
             false => Duration::from_secs(3600),
         };
         let result = timeout(patience, acquire).await;
-        drop(waiting);
+        drop(asks);
         match result {
             Err(_) => {
-                self.note(|| format!("gives up {number}"));
+                self.note(|| format!("gives up {name}"));
                 None
             }
             Ok(Ok(guard)) => {
                 let got = guard.is_some();
-                self.note(|| format!("{} {number}", if got { "holds" } else { "does not get" }));
+                self.note(|| format!("{} {name}", if got { "holds" } else { "does not get" }));
                 guard
             }
             Ok(Err(error)) => {
-                self.note(|| format!("fails on {number}: {error}"));
+                self.note(|| format!("fails on {name}: {error}"));
                 let may_be = match error {
                     Error::LeaseLost { .. } => true,
                     Error::Unreachable { .. } => !matches!(wait, Wait::Forever),
                     _ => false,
                 };
                 if !may_be {
-                    self.wrong(format!("{wait:?} of {number}: {error:?}"));
+                    self.wrong(format!("{wait:?} of {name}: {error:?}"));
                 }
                 None
             }
         }
     }
 
-    async fn hold(&self, lock: &Lock, number: usize, guard: LockGuard) {
+    async fn hold(&self, lock: &Lock, name: &str, guard: LockGuard, lease: Lease) {
+        // Not as text, which would make a traveller of it.
         let owner = format!("{:?}", guard.owner());
+        let owner = owner
+            .trim_start_matches("Owner(")
+            .trim_end_matches(')')
+            .to_owned();
+        let since = self.world.ms();
         let slot = Slot::default();
         *slot.lock() = Some(guard);
-        let _belief = Belief::new(self, number, owner, slot.clone());
+        let _belief = Belief::new(self, name, owner, slot.clone());
         let long = match self.dice(10) {
             0..8 => self.ms(250),
             _ => self.ms(2 * LEASE.as_millis() as u64),
         };
         if self.dice(5) == 0 {
-            self.nest(lock, number, &slot).await;
+            self.nest(lock, name, &slot).await;
         }
         sleep(long).await;
+        let lost = slot.lock().as_ref().is_some_and(LockGuard::is_lost);
+        if lost && matches!(lease, Lease::Renewed(_)) {
+            self.may_be_lost(name, since);
+        }
         match self.dice(10) {
-            0..7 => self.release(number, &slot).await,
+            0..7 => self.release(name, &slot).await,
             7..9 => drop(slot.lock().take()),
             _ => {
                 // Forgotten until it is lost, or for long enough to be renewed often.
@@ -152,8 +166,24 @@ impl Task {
         }
     }
 
+    /// A hold that is renewed is lost only by what happened since.
+    fn may_be_lost(&self, name: &str, since: u64) {
+        self.world.with(|world, _| {
+            let client = &world.links[self.client].name;
+            let well = world
+                .laws
+                .well
+                .get(client)
+                .is_some_and(|well| *well < since);
+            if well && !world.laws.is_excused(&key(name), client, since) {
+                let how = format!("{client} has lost {name}, held since {since} ms");
+                world.break_law(Law::Kept, how);
+            }
+        });
+    }
+
     /// The same owner enters once more, here or in another client.
-    async fn nest(&self, lock: &Lock, number: usize, slot: &Slot) {
+    async fn nest(&self, lock: &Lock, name: &str, slot: &Slot) {
         let owner = slot.lock().as_ref().map(|guard| guard.owner());
         let Some(owner) = owner else { return };
         let inner = match self.dice(2) {
@@ -161,45 +191,50 @@ impl Task {
             _ => {
                 let other = self.dice(self.clients.len() as u64) as usize;
                 let travelled: Owner = owner.to_string().parse().unwrap();
-                self.clients[other]
-                    .lock(number.to_string())
-                    .reenter(&travelled)
-                    .await
+                self.clients[other].lock(name).reenter(&travelled).await
             }
         };
-        self.note(|| format!("re-enters {number}: {}", inner.is_ok()));
+        self.note(|| format!("re-enters {name}: {}", inner.is_ok()));
         if let Ok(Some(inner)) = inner {
             sleep(self.ms(100)).await;
             drop(inner);
         }
     }
 
-    async fn release(&self, number: usize, slot: &Slot) {
+    async fn release(&self, name: &str, slot: &Slot) {
         let guard = slot.lock().take();
         let Some(guard) = guard else { return };
         let lost = guard.state() == HoldState::Lost;
-        self.note(|| format!("releases {number}"));
+        self.note(|| format!("releases {name}"));
         let patience = match self.strikes(Fault::Cancel, 80) {
             true => self.ms(5),
             false => Duration::from_secs(3600),
         };
         if let Ok(result) = timeout(patience, guard.release()).await {
-            self.note(|| format!("has released {number}: {result:?}"));
+            self.note(|| format!("has released {name}: {result:?}"));
             match result {
-                Ok(()) if lost => self.wrong(format!("{number} was lost, and is released")),
+                Ok(()) if lost => self.wrong(format!("{name} was lost, and is released")),
                 Ok(()) | Err(Error::LeaseLost { .. } | Error::OutcomeUnknown { .. }) => {}
-                Err(error) => self.wrong(format!("release of {number}: {error:?}")),
+                Err(error) => self.wrong(format!("release of {name}: {error:?}")),
             }
         }
     }
 
-    async fn force(&self, number: usize) {
-        self.note(|| format!("forces {number}"));
-        let forced = self.clients[self.client].lock(number.to_string());
-        // It may take two operation timeouts.
-        self.world
-            .with(|world, now| world.laws.excuse(number, now + 2 * excuse()));
+    async fn force(&self, name: &str) {
+        self.note(|| format!("forces {name}"));
+        let forced = self.clients[self.client].lock(name);
         let _ = forced.force_release().await;
+    }
+
+    /// Many acquires at once, given up together.
+    async fn burst(&self) {
+        self.note(|| "bursts".to_owned());
+        let client = &self.clients[self.client];
+        let locks: Vec<Lock> = (0..6)
+            .map(|number| client.lock(format!("burst-{number}")))
+            .collect();
+        let patience = self.ms(12);
+        let _ = timeout(patience, join_all(locks.iter().map(Lock::acquire))).await;
     }
 
     fn wrong(&self, how: String) {
@@ -208,26 +243,30 @@ impl Task {
     }
 }
 
-/// While it is there somebody waits.
-struct Waiting<'a>(&'a Task, Option<u64>);
+/// While it is there somebody asks for a lock.
+struct Asks<'a>(&'a Task, u64);
 
-impl<'a> Waiting<'a> {
-    fn new(task: &'a Task, lock: usize, wait: Wait) -> Self {
-        let number = matches!(wait, Wait::Forever).then(|| {
-            task.world
-                .with(|world, now| world.laws.waits(task.client, lock, now))
+impl<'a> Asks<'a> {
+    fn new(task: &'a Task, lock: &str, wait: Wait) -> Self {
+        let number = task.world.with(|world, now| {
+            let asking = Asking {
+                client: world.links[task.client].name.clone(),
+                lock: lock.to_owned(),
+                waits: matches!(wait, Wait::Forever),
+                since: now,
+                server_ms: world.server_us(now) / 1000,
+            };
+            world.laws.ask(asking)
         });
         Self(task, number)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Asks<'_> {
     fn drop(&mut self) {
-        if let Some(number) = self.1 {
-            self.0
-                .world
-                .with(|world, _| world.laws.waits_no_more(number));
-        }
+        self.0
+            .world
+            .with(|world, _| world.laws.asking.remove(&self.1));
     }
 }
 
@@ -235,10 +274,14 @@ impl Drop for Waiting<'_> {
 struct Belief<'a>(&'a Task, u64, Slot);
 
 impl<'a> Belief<'a> {
-    fn new(task: &'a Task, lock: usize, owner: String, slot: Slot) -> Self {
-        let number = task
-            .world
-            .with(|world, _| world.laws.believe(lock, owner, slot.clone()));
+    fn new(task: &'a Task, lock: &str, owner: String, slot: Slot) -> Self {
+        let guard = Guard {
+            client: task.world.inner().links[task.client].name.clone(),
+            lock: key(lock),
+            owner,
+            slot: slot.clone(),
+        };
+        let number = task.world.with(|world, _| world.laws.believe(guard));
         Self(task, number, slot)
     }
 }

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::faults::Fault;
 use crate::freeze::Freezer;
 use crate::law::{Breach, Law};
-use crate::laws::{Laws, key};
+use crate::laws::{Laws, excuse, key};
 use crate::mutants::Texts;
 use crate::plan::Plan;
 use crate::trace::Line;
@@ -64,6 +64,8 @@ pub(crate) struct Link {
     pub(crate) freezer: Freezer,
     pub(crate) events: UnboundedSender<Event>,
     pub(crate) channel: Bytes,
+    /// The client's name in hold ids.
+    pub(crate) name: String,
     /// Whether the present subscription hears.
     pub(crate) hears: bool,
     /// When the last command of each lane arrives, and the last reply: a connection keeps its order.
@@ -78,9 +80,11 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn new(freezer: Freezer, events: UnboundedSender<Event>, channel: String) -> Self {
+        let name = channel.rsplit(':').next().unwrap_or_default().to_owned();
         Self {
             freezer,
             events,
+            name,
             channel: channel.into(),
             hears: true,
             arrives: [0; 2],
@@ -103,12 +107,14 @@ pub(crate) struct Command {
     pub(crate) args: Vec<Arg>,
 }
 
+type Happening = Box<dyn FnOnce(&mut Inner, u64) + Send>;
+
 pub(crate) enum Delivery {
     Command(Command, u64, Option<Answer>),
     Reply(usize, Lane, u64, Answer, Result<Reply, Failure>),
     Tell(usize, Event),
     /// Anything else that happens at a time.
-    Happen(Box<dyn FnOnce(&mut Inner, u64) + Send>),
+    Happen(Happening),
 }
 
 impl World {
@@ -183,7 +189,11 @@ impl Inner {
     pub(crate) fn note(&mut self, at: u64, who: impl ToString, what: impl FnOnce() -> String) {
         self.steps += 1;
         if let Some(trace) = &mut self.trace {
-            let (who, what) = (who.to_string(), what());
+            let mut what = what();
+            for (number, link) in self.links.iter().enumerate() {
+                what = what.replace(&link.name, &format!("c{number}"));
+            }
+            let who = who.to_string();
             trace.push(Line { at, who, what });
         }
     }
@@ -297,6 +307,7 @@ impl Inner {
         text: &'static str,
         command: &Command,
     ) -> Result<Reply, Failure> {
+        let name = Texts::name(text);
         let script: Arc<Script> = self.texts.script(text);
         let call = Call {
             script: &script,
@@ -304,11 +315,25 @@ impl Inner {
             args: &command.args,
         };
         let (reply, messages) = self.store.run(call, us);
-        let name = self.texts.name(text);
+        let forced = |arg: &Arg| matches!(arg, Arg::Text(text) if text.starts_with(b"!"));
+        if name == "release" && command.args.iter().any(forced) {
+            let lock = String::from_utf8_lossy(&command.keys[0]);
+            self.laws.excuse(&lock, now, now + excuse());
+        }
+
         self.note(now, format!("{} server", command.client), || {
             format!("{name} {:?} -> {reply:?}", command.args)
         });
+        self.look(now);
         for message in messages {
+            let text = String::from_utf8_lossy(&message.text);
+            if let Some(entry) = text
+                .strip_prefix("granted ")
+                .and_then(|rest| rest.split(' ').nth(1))
+            {
+                let hold = entry.split('|').next().unwrap_or_default();
+                self.laws.granted(hold, message.receivers);
+            }
             let links = self.links.iter();
             let to = links
                 .enumerate()
@@ -323,12 +348,11 @@ impl Inner {
                 self.at(at, Delivery::Tell(client, Event::Message(message.text)));
             }
         }
-        self.look(now);
         reply.map_err(Failure::Refused)
     }
 
     /// Removes a lock's hash, as an operator may.
-    pub(crate) fn delete(&mut self, now: u64, lock: usize) {
+    pub(crate) fn delete(&mut self, now: u64, lock: &str) {
         let us = self.server_us(now);
         let call = Call {
             script: &DELETE,

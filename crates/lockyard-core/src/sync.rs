@@ -53,6 +53,8 @@ impl Sync {
             true => self.sent.after(Duration::from_micros(shift)),
             false => self.sent.before(Duration::from_micros(shift)),
         };
+        // Whatever the clocks say, it is not written later than it is heard of.
+        let written = written.min(now);
         Some(written.after(lease).before(margin(lease) + age / 1000))
     }
 }

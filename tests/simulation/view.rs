@@ -1,0 +1,118 @@
+//! A lock as Redis has it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lockyard_memory::{Entry, Value};
+
+#[derive(Clone, Default)]
+pub(crate) struct View {
+    pub(crate) holds: Vec<Hold>,
+    /// Ticket and hold id.
+    pub(crate) queue: Vec<(u64, String)>,
+    /// Since when nobody holds it.
+    pub(crate) idle: Option<u64>,
+}
+
+/// `owner/client.number`, and what its value says, in server ms.
+#[derive(Clone)]
+pub(crate) struct Hold {
+    pub(crate) id: String,
+    pub(crate) deadline: u64,
+    pub(crate) since: u64,
+    pub(crate) token: Option<u64>,
+}
+
+impl Hold {
+    fn parse(id: &[u8], value: &[u8]) -> Self {
+        let value = String::from_utf8_lossy(value);
+        let mut numbers = value.split(':').skip(1).map(|number| number.parse().ok());
+        let mut next = || numbers.next().flatten();
+        Self {
+            id: String::from_utf8_lossy(id).into_owned(),
+            deadline: next().unwrap_or_default(),
+            since: next().unwrap_or_default(),
+            token: next(),
+        }
+    }
+
+    pub(crate) fn owner(&self) -> &str {
+        owner(&self.id)
+    }
+
+    pub(crate) fn client(&self) -> &str {
+        let local = self.id.split('/').nth(1).unwrap_or_default();
+        local.split('.').next().unwrap_or_default()
+    }
+}
+
+fn owner(hold: &str) -> &str {
+    hold.split('/').next().unwrap_or_default()
+}
+
+impl View {
+    /// Every lock of a store, by key.
+    pub(crate) fn all(entries: &[Entry]) -> BTreeMap<String, Self> {
+        let mut views: BTreeMap<String, Self> = BTreeMap::new();
+        for entry in entries {
+            let key = String::from_utf8_lossy(&entry.key).into_owned();
+            match &entry.value {
+                Value::Hash(fields) => {
+                    let holds = fields.iter().map(|(id, value)| Hold::parse(id, value));
+                    views.entry(key).or_default().holds = holds.collect();
+                }
+                Value::SortedSet(places) if key.contains(".queue:") => {
+                    let place = |(entry, ticket): &(bytes::Bytes, f64)| {
+                        let entry = String::from_utf8_lossy(entry);
+                        let hold = entry.split('|').next().unwrap_or_default();
+                        (*ticket as u64, hold.to_owned())
+                    };
+                    let lock = key.replace(".queue:", ":");
+                    views.entry(lock).or_default().queue = places.iter().map(place).collect();
+                }
+                _ => {}
+            }
+        }
+        views
+    }
+
+    pub(crate) fn live(&self, server_ms: u64) -> impl Iterator<Item = &Hold> {
+        self.holds
+            .iter()
+            .filter(move |hold| hold.deadline > server_ms)
+    }
+
+    pub(crate) fn owners(&self, server_ms: u64) -> BTreeSet<&str> {
+        self.live(server_ms).map(Hold::owner).collect()
+    }
+
+    /// The holds that were not there before, of owners that held nothing before.
+    pub(crate) fn new_since<'a>(
+        &'a self,
+        old: &'a Self,
+        server_ms: u64,
+    ) -> impl Iterator<Item = &'a Hold> {
+        let owners = old.owners(server_ms);
+        self.holds.iter().filter(move |hold| {
+            !old.holds.iter().any(|other| other.id == hold.id) && !owners.contains(hold.owner())
+        })
+    }
+
+    /// Whether a hold is new although an earlier waiter is left.
+    pub(crate) fn overtaken(&self, old: &Self, server_ms: u64) -> Option<String> {
+        let ticket = |hold: &str| old.queue.iter().find(|(_, waiter)| waiter == hold);
+        let ticket = |hold: &str| ticket(hold).map_or(u64::MAX, |(ticket, _)| *ticket);
+        // Several of one owner may enter in one script, all with the first.
+        let mut entered: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
+        for hold in self.new_since(old, server_ms) {
+            let first = entered.entry(hold.owner()).or_insert((u64::MAX, &hold.id));
+            *first = (*first).min((ticket(&hold.id), &hold.id));
+        }
+        entered.into_values().find_map(|(ticket, hold)| {
+            let earlier = |waiter: &&(u64, String)| waiter.0 < ticket && old.queue.contains(waiter);
+            let (earlier, waiter) = self.queue.iter().find(earlier)?;
+            Some(format!(
+                "{hold} with ticket {ticket} overtakes {waiter} with {earlier}"
+            ))
+        })
+    }
+}
