@@ -23,6 +23,8 @@ pub enum Law {
     NoPhantom,
     /// A hold that is renewed stays.
     Kept,
+    /// A guard that was lost stays lost.
+    Lost,
     /// Every key runs out by itself.
     Ttl,
     /// When all are gone, so is everything.

@@ -27,6 +27,11 @@ pub(crate) fn excuse() -> u64 {
     (LEASE / 3 + OPERATION_TIMEOUT * 3).as_millis() as u64
 }
 
+/// How long after its last command has arrived a client that stands still may be granted something.
+fn dead() -> u64 {
+    WAITER_TIMEOUT.as_millis() as u64 + 3000
+}
+
 /// Where a task keeps a guard while it believes that it holds.
 pub(crate) type Slot = Arc<Mutex<Option<LockGuard>>>;
 
@@ -41,6 +46,10 @@ pub(crate) struct Laws {
     excused: BTreeMap<String, (u64, u64)>,
     /// Since when each client is well, by its name; never, if it has ended.
     pub(crate) well: BTreeMap<String, u64>,
+    /// Since when each client that stands still does so.
+    pub(crate) frozen: BTreeMap<String, u64>,
+    /// Guards that have been seen lost.
+    lost: BTreeSet<u64>,
     /// Since when each hold is wanted by nobody.
     phantoms: BTreeMap<String, u64>,
     /// The greatest token of each lock.
@@ -107,7 +116,18 @@ impl Laws {
     }
 
     /// A message about a hold had so many receivers, the script of which has ended.
-    pub(crate) fn granted(&mut self, hold: &str, receivers: u64) {
+    pub(crate) fn granted(&mut self, hold: &str, receivers: u64, now: u64) {
+        let client = hold
+            .split('/')
+            .nth(1)
+            .and_then(|local| local.split('.').next());
+        let frozen = client.and_then(|client| self.frozen.get(client));
+        if receivers > 0 && frozen.is_some_and(|since| now - since > dead()) {
+            self.find(
+                Law::Dead,
+                format!("{hold} is granted, whose client stands still"),
+            );
+        }
         let held = self
             .locks
             .values()
@@ -184,7 +204,7 @@ impl Laws {
     fn check_beliefs(&mut self, server_ms: u64, now: u64) {
         let mut believers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         let mut found = None;
-        for guard in self.guards.values() {
+        for (number, guard) in &self.guards {
             let Guard {
                 client,
                 lock,
@@ -195,6 +215,14 @@ impl Laws {
             let believes = slot
                 .as_ref()
                 .is_some_and(|guard| guard.state() != HoldState::Lost);
+            if slot.is_some() && !believes {
+                self.lost.insert(*number);
+            } else if believes && self.lost.contains(number) {
+                found = Some((
+                    Law::Lost,
+                    format!("{owner} had lost {lock}, and holds it again"),
+                ));
+            }
             if !believes || self.is_excused(lock, client, now) {
                 continue;
             }

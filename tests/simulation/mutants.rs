@@ -167,8 +167,8 @@ const RUST: [&str; 14] = [
     "a dropped acquire takes others along",
     "a shutdown releases nothing",
     "lost is found again",
-    "what is given up is sent",
     "valid for ever",
+    "a grant is dated by its arrival",
 ];
 
 /// Every breakage.

@@ -216,6 +216,7 @@ async fn trouble(world: &Arc<World>, plan: &Plan) {
                     world.links[client].freezer.freeze();
                     let ends = now + world.rng.u64(50..2 * LEASE.as_millis() as u64);
                     let name = world.links[client].name.clone();
+                    world.laws.frozen.entry(name.clone()).or_insert(now);
                     world.laws.well.insert(name, ends);
                     world.happen(ends, move |world, now| {
                         world.note(now, client, || "goes on".to_owned());

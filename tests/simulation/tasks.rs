@@ -1,6 +1,9 @@
 //! What users do: lock, hold, nest, release, give up, force.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -96,6 +99,7 @@ impl Task {
         let asks = Asks::new(self, name, wait);
         let acquire = async {
             match wait {
+                Wait::Forever if self.dice(4) == 0 => self.twins(lock).await.map(Some),
                 Wait::Forever => lock.acquire().await.map(Some),
                 Wait::Try => lock.try_acquire().await,
                 Wait::For(wait) => lock.try_acquire_for(wait).await,
@@ -224,6 +228,21 @@ impl Task {
         self.note(|| format!("forces {name}"));
         let forced = self.clients[self.client].lock(name);
         let _ = forced.force_release().await;
+    }
+
+    /// Asks twice and takes what comes first, in either order.
+    async fn twins(&self, lock: &Lock) -> Result<LockGuard, Error> {
+        let (mut one, mut two) = (pin!(lock.acquire()), pin!(lock.acquire()));
+        if self.dice(2) == 0 {
+            tokio::select! { biased; guard = &mut one => guard, guard = &mut two => guard }
+        } else {
+            // Polled in one order before they wait, in the other when told.
+            let first = poll_fn(|context| Poll::Ready(one.as_mut().poll(context))).await;
+            if let Poll::Ready(guard) = first {
+                return guard;
+            }
+            tokio::select! { biased; guard = &mut two => guard, guard = &mut one => guard }
+        }
     }
 
     /// Many acquires at once, given up together.

@@ -332,7 +332,7 @@ impl Inner {
                 .and_then(|rest| rest.split(' ').nth(1))
             {
                 let hold = entry.split('|').next().unwrap_or_default();
-                self.laws.granted(hold, message.receivers);
+                self.laws.granted(hold, message.receivers, now);
             }
             let links = self.links.iter();
             let to = links
@@ -375,6 +375,8 @@ impl Inner {
     pub(crate) fn thaw(&mut self, now: u64, client: usize) {
         let link = &mut self.links[client];
         link.freezer.thaw();
+        self.laws.frozen.remove(&link.name);
+
         for delivery in std::mem::take(&mut link.held) {
             self.at(now, delivery);
         }
