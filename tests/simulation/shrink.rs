@@ -14,24 +14,24 @@ pub fn shrink(plan: &Plan, law: Law) -> Plan {
     while let Some(smaller) = smallest
         .smaller()
         .into_iter()
-        .find_map(|plan| failing(plan, law))
+        .find_map(|plan| failing(&plan, law))
     {
         smallest = smaller;
     }
-    shortest(smallest, law)
+    shortest(&smallest, law)
 }
 
 /// The plan with a seed with which it fails.
-fn failing(plan: Plan, law: Law) -> Option<Plan> {
-    seeds(&plan).find(|plan| fails(plan, law).is_some())
+fn failing(plan: &Plan, law: Law) -> Option<Plan> {
+    seeds(plan).find(|plan| fails(plan, law).is_some())
 }
 
 /// Of the seeds with which it fails, the one with the fewest steps.
-fn shortest(plan: Plan, law: Law) -> Plan {
-    let failing = seeds(&plan).filter_map(|plan| fails(&plan, law).map(|steps| (steps, plan)));
+fn shortest(plan: &Plan, law: Law) -> Plan {
+    let failing = seeds(plan).filter_map(|plan| fails(&plan, law).map(|steps| (steps, plan)));
     failing
         .min_by_key(|(steps, _)| *steps)
-        .map_or(plan.clone(), |(_, plan)| plan)
+        .map_or_else(|| plan.clone(), |(_, plan)| plan)
 }
 
 fn seeds(plan: &Plan) -> impl Iterator<Item = Plan> {

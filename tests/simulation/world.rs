@@ -1,6 +1,7 @@
 //! The server, its clock, and the network before it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -186,7 +187,7 @@ impl World {
 }
 
 impl Inner {
-    pub(crate) fn note(&mut self, at: u64, who: impl ToString, what: impl FnOnce() -> String) {
+    pub(crate) fn note(&mut self, at: u64, who: impl fmt::Display, what: impl FnOnce() -> String) {
         self.steps += 1;
         if let Some(trace) = &mut self.trace {
             let mut what = what();
@@ -263,7 +264,7 @@ impl Inner {
     fn carry_out(&mut self, now: u64, delivery: Delivery) {
         match delivery {
             Delivery::Command(command, generation, answer) => {
-                self.execute(now, command, generation, answer);
+                self.execute(now, &command, generation, answer);
             }
             Delivery::Happen(what) => what(self, now),
             Delivery::Reply(client, ..) | Delivery::Tell(client, _)
@@ -284,11 +285,11 @@ impl Inner {
         }
     }
 
-    fn execute(&mut self, now: u64, command: Command, generation: u64, answer: Option<Answer>) {
+    fn execute(&mut self, now: u64, command: &Command, generation: u64, answer: Option<Answer>) {
         let us = self.server_us(now);
         let reply = match command.script {
             None => Ok(Reply::Number(us as i64)),
-            Some(text) => self.run_script(now, us, text, &command),
+            Some(text) => self.run_script(now, us, text, command),
         };
         let Some(answer) = answer else { return };
         let (client, lane) = (command.client, command.lane);

@@ -1,4 +1,4 @@
-//! The one door to the workspace's tools: `cargo xtask check`, `test`, `soak`, `demo`, `bench`.
+//! The one door to the workspace's tools: `cargo xtask check`, `test`, `simulate`, `mutate`, `soak`, `demo`, `bench`.
 //!
 //! Each command is a few lines that call the real tool and pass on its exit code.
 //! Standard output belongs to that tool; whatever is said here goes to standard error.
@@ -44,6 +44,18 @@ enum Xtask {
         /// Begins with the faults of a run that named this seed
         #[arg(long)]
         seed: Option<u64>,
+    },
+    /// Runs the real core and scripts on virtual time under faults; see `simulate --help`
+    #[command(disable_help_flag = true)]
+    Simulate {
+        #[command(flatten)]
+        rest: Rest,
+    },
+    /// Breaks scripts and core on purpose, and tells whether the simulation notices
+    #[command(disable_help_flag = true)]
+    Mutate {
+        #[command(flatten)]
+        rest: Rest,
     },
     /// Shows what the lock is for, on a server of its own
     #[command(disable_help_flag = true)]
@@ -99,6 +111,8 @@ fn main() -> ExitCode {
             minutes,
             seed,
         } => soak(server, minutes, seed),
+        Xtask::Simulate { rest } => simulation("simulate", rest),
+        Xtask::Mutate { rest } => simulation("mutate", rest),
         Xtask::Demo { server, rest } => demo(server, rest),
         Xtask::Bench { rest } => bench(rest),
     };
@@ -133,6 +147,13 @@ fn soak(server: Server, minutes: u64, seed: Option<u64>) -> io::Result<ExitCode>
     command.env("LOCKYARD_CHAOS_MINUTES", minutes.to_string());
     command.envs(seed.map(|seed| ("LOCKYARD_CHAOS_SEED", seed.to_string())));
     run(command.env(server::VARIABLE, server))
+}
+
+/// What takes hours is worth an optimised build.
+fn simulation(command: &str, rest: Rest) -> io::Result<ExitCode> {
+    let mut run_it = cargo(&["run", "--release", "--package", "lockyard-tests"]);
+    run_it.args(["--bin", "simulate", "--", command]);
+    run(run_it.args(rest.into_args()))
 }
 
 fn demo(server: Server, rest: Rest) -> io::Result<ExitCode> {
