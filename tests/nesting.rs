@@ -4,7 +4,8 @@ use lockyard::{Client, Error, HoldState, Lease, LockGuard, Owner};
 use lockyard_testkit::{Action, Proxy, Server, eventually, eventually_async};
 
 use crate::support::{
-    SOON, Script, client, ms, options, patient, soon, travelled, until_waiting, wait, while_waiting,
+    SOON, Script, cache_scripts, client, ms, options, patient, soon, travelled, until_waiting,
+    wait, while_waiting,
 };
 
 async fn stays_out(stranger: &Client) {
@@ -638,4 +639,28 @@ async fn a_waiter_dropped_after_its_grant_leaves_the_hold_to_those_who_share_it(
         guard.release().await.unwrap();
         eventually(SOON, || server.keys("*").unwrap().is_empty());
     }
+}
+
+// Red if `queued` in core's state.rs does not ask whether the owner holds by now.
+#[tokio::test]
+async fn a_place_that_is_learnt_of_after_the_owners_grant_is_not_waited_in() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    cache_scripts(&server);
+    let (holder, stranger) = (patient(&proxy.url()).await, patient(&server.url()).await);
+    let owner = holder.owner();
+    let lock = holder.lock("x").with_owner(&owner);
+    let held = stranger.lock("x").acquire().await.unwrap();
+    let granted = wait(&lock);
+    until_waiting(&stranger.lock("x"), 1).await;
+    // Only the caller's connection is late, and not the one on which the grant comes.
+    proxy.once(Script::Acquire.calls(), Action::DelayReply(ms(500)));
+    let shares = wait(&lock);
+    until_waiting(&stranger.lock("x"), 2).await;
+    held.release().await.unwrap();
+    let granted = soon(granted).await.unwrap();
+    let shares = soon(shares).await.unwrap();
+    shares.release().await.unwrap();
+    granted.release().await.unwrap();
+    eventually(SOON, || server.keys("*").unwrap().is_empty());
 }
