@@ -3,7 +3,10 @@ use std::time::{Duration, Instant};
 use lockyard::{Client, Error, HoldState, Lease, LockGuard, Owner};
 use lockyard_testkit::{Action, Proxy, Server, eventually, eventually_async};
 
-use crate::support::{SOON, Script, client, ms, options, soon, travelled, until_waiting, wait};
+use crate::support::{
+    SOON, Script, cache_scripts, client, ms, options, patient, soon, travelled, until_waiting,
+    wait, while_waiting,
+};
 
 async fn stays_out(stranger: &Client) {
     assert!(stranger.lock("x").try_acquire().await.unwrap().is_none());
@@ -600,4 +603,64 @@ async fn a_hold_that_is_unsure_is_asked_for_before_it_is_entered_again() {
     );
     inner.release().await.unwrap();
     outer.release().await.unwrap();
+}
+
+// Red if `abandon` in core's state.rs gives up a hold that others share.
+#[tokio::test]
+async fn a_waiter_dropped_after_its_grant_leaves_the_hold_to_those_who_share_it() {
+    let server = Server::start().unwrap();
+    let (holder, stranger) = (patient(&server.url()).await, patient(&server.url()).await);
+    for granted_stays in [false, true] {
+        let owner = holder.owner();
+        let lock = holder.lock("x").with_owner(&owner);
+        let held = stranger.lock("x").acquire().await.unwrap();
+        let mut granted = Box::pin(lock.acquire());
+        let mut shares = Box::pin(lock.acquire());
+        while_waiting(granted.as_mut(), until_waiting(&lock, 1)).await;
+        while_waiting(shares.as_mut(), until_waiting(&lock, 2)).await;
+        held.release().await.unwrap();
+        // The one who stays learns of the grant, and the other is dropped without having been asked.
+        let (stays, goes) = if granted_stays {
+            (granted, shares)
+        } else {
+            (shares, granted)
+        };
+        let guard = soon(stays).await.unwrap();
+        drop(goes);
+        // What that left to the watchdog has been sent before this.
+        drop(holder.lock("barrier").acquire().await.unwrap());
+        eventually_async(SOON, async || {
+            !stranger.lock("barrier").is_locked().await.unwrap()
+        })
+        .await;
+        stays_out(&stranger).await;
+        assert_eq!(guard.state(), HoldState::Held);
+        assert_eq!(lock.hold_count(&owner).await.unwrap(), 1);
+        guard.release().await.unwrap();
+        eventually(SOON, || server.keys("*").unwrap().is_empty());
+    }
+}
+
+// Red if `queued` in core's state.rs does not ask whether the owner holds by now.
+#[tokio::test]
+async fn a_place_that_is_learnt_of_after_the_owners_grant_is_not_waited_in() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    cache_scripts(&server);
+    let (holder, stranger) = (patient(&proxy.url()).await, patient(&server.url()).await);
+    let owner = holder.owner();
+    let lock = holder.lock("x").with_owner(&owner);
+    let held = stranger.lock("x").acquire().await.unwrap();
+    let granted = wait(&lock);
+    until_waiting(&stranger.lock("x"), 1).await;
+    // Only the caller's connection is late, and not the one on which the grant comes.
+    proxy.once(Script::Acquire.calls(), Action::DelayReply(ms(500)));
+    let shares = wait(&lock);
+    until_waiting(&stranger.lock("x"), 2).await;
+    held.release().await.unwrap();
+    let granted = soon(granted).await.unwrap();
+    let shares = soon(shares).await.unwrap();
+    shares.release().await.unwrap();
+    granted.release().await.unwrap();
+    eventually(SOON, || server.keys("*").unwrap().is_empty());
 }

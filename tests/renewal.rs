@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use lockyard::{Client, Error, HoldState, Lease, LockGuard};
 use lockyard_testkit::{Action, Direction, Proxy, Server, eventually, eventually_async};
 
-use crate::support::{SOON, Script, assert_quick_scripts, client, ms, options, soon};
+use crate::support::{
+    SOON, Script, assert_quick_scripts, client, ms, options, patient, soon, until_waiting, wait,
+};
 
 /// Short, but a busy machine may keep a thread from running for a good part of a second.
 const RENEWED: Lease = Lease::Renewed(ms(1500));
@@ -580,4 +582,54 @@ async fn a_full_server_costs_no_hold() {
         guard.release().await.unwrap();
     }
     assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+}
+
+// Red if the first check counts from when the grant was noticed (`granted` in core's inbox.rs).
+#[tokio::test]
+async fn a_grant_that_is_noticed_late_is_renewed_in_time() {
+    const LEASE: Duration = ms(2400);
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    // No look comes before the message.
+    let (other, waits) = (patient(&server.url()).await, patient(&proxy.url()).await);
+    let held = other.lock("x").acquire().await.unwrap();
+    let waiter = wait(&waits.lock("x").with_lease(Lease::Renewed(LEASE)));
+    until_waiting(&other.lock("x"), 1).await;
+    proxy.hold(Direction::ToClient);
+    held.release().await.unwrap();
+    let released = Instant::now();
+    eventually_async(LEASE, async || released.elapsed() > LEASE * 7 / 10).await;
+    proxy.let_go();
+    let guard = soon(waiter).await.unwrap();
+    stay_held(&[&guard], &other, 2 * LEASE).await;
+    guard.release().await.unwrap();
+}
+
+// Red without `patient` in core's core.rs: a command that had little time has its connection closed.
+#[tokio::test]
+async fn a_short_lease_that_is_answered_late_costs_no_connection() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let options = options(&proxy.url()).operation_timeout(4 * SOON);
+    let client = Client::with_options(options).await.unwrap();
+    let connections = || {
+        let list: String = server.query(&["CLIENT", "LIST"]).unwrap();
+        let id = |line: &str| line.split(' ').next().unwrap().to_owned();
+        list.lines().map(id).collect::<Vec<_>>()
+    };
+    let long = client.lock("long").with_lease(RENEWED);
+    let long = long.acquire().await.unwrap();
+    let before = connections();
+    let late = proxy.times(2, Script::Renew.calls(), Action::DelayReply(ms(150)));
+    let renewals = proxy.always(Script::Renew.calls(), Action::Pass);
+    // A third of it is too short for an answer.
+    let short = client.lock("short").with_lease(Lease::Renewed(ms(90)));
+    let short = short.acquire().await.unwrap();
+    soon(short.lost()).await;
+    late.wait_fired_async(1, SOON).await;
+    // The long one is renewed by the same connection, or by what has come in its place.
+    renewals.wait_fired_async(2, SOON).await;
+    assert_eq!(connections(), before);
+    assert_eq!(long.state(), HoldState::Held);
+    long.release().await.unwrap();
 }

@@ -8,7 +8,7 @@ use lockyard::fred::types::config::Config;
 use lockyard::{Client, ClientOptions, Error, HoldState, Lease};
 use lockyard_testkit::{Server, eventually_async};
 
-use crate::support::{SOON, ms, variant};
+use crate::support::{SOON, client, ms, variant};
 
 /// What the connections need, beside AUTH and HELLO, which everybody may.
 const CONNECTION: &str =
@@ -277,6 +277,29 @@ async fn a_missing_right_to_data_is_told() {
         assert_lacks_right(&lock.try_acquire().await.unwrap_err());
         assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
     }
+}
+
+// Red if `force_release` in core's runtime.rs does not read the answers.
+#[tokio::test]
+async fn a_release_by_force_without_the_right_to_it_is_refused() {
+    let server = Server::builder()
+        .acl(user("clerk", &format!("{} -hdel", rights())))
+        .start()
+        .unwrap();
+    let clerk = connect(&server, "clerk", RespVersion::RESP2).await.unwrap();
+    let holder = client(&server.url()).await;
+    let guard = holder.lock("x").acquire().await.unwrap();
+    let refused = async || clerk.lock("x").force_release().await.unwrap_err();
+    assert_lacks_right(&refused().await);
+    // With somebody waiting, the script goes on after the refusal.
+    let waiter = wait(&holder, "x");
+    queued(&holder, "x").await.unwrap();
+    assert_lacks_right(&refused().await);
+    assert!(clerk.lock("x").is_locked().await.unwrap());
+    assert_eq!(guard.state(), HoldState::Held);
+    guard.release().await.unwrap();
+    let guard = in_time(waiter).await.unwrap().unwrap();
+    guard.release().await.unwrap();
 }
 
 #[track_caller]

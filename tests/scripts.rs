@@ -13,6 +13,9 @@ mod copies;
 // Waiters whose clients are gone.
 mod dead;
 
+// What is told of holders and waiters.
+mod inspect;
+
 // Keys that somebody else has damaged, and fencing tokens of any size.
 mod damage;
 

@@ -88,6 +88,16 @@ pub(crate) fn soon<F: Future>(future: F) -> impl Future<Output = F::Output> {
     }
 }
 
+/// Polls a future once, which is not to end by that.
+pub(crate) async fn begin<F: Future>(mut future: Pin<&mut F>) {
+    poll_fn(|context| {
+        let polled = future.as_mut().poll(context);
+        assert!(polled.is_pending(), "the future did not wait");
+        Poll::Ready(())
+    })
+    .await;
+}
+
 /// Polls a future so many times at most, each time when it is woken, and drops it; its output if it came so far.
 pub(crate) async fn drop_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
@@ -180,6 +190,7 @@ pub(crate) enum Script {
     Acquire,
     Renew,
     Release,
+    Inspect,
 }
 
 impl Script {
@@ -188,6 +199,7 @@ impl Script {
             Self::Acquire => ACQUIRE,
             Self::Renew => RENEW,
             Self::Release => RELEASE,
+            Self::Inspect => INSPECT,
         }
     }
 

@@ -4,8 +4,10 @@ use std::time::Instant;
 use lockyard::{Client, HoldState, Waiting};
 use lockyard_testkit::{Action, Direction, Proxy, Server, command, eventually};
 
+use crate::scripts::bare::Inbox;
 use crate::support::{
-    A_LOOK, SOON, Script, WAITER_TIMEOUT, client, ms, options, patient, soon, until_waiting, wait,
+    A_LOOK, SOON, Script, WAITER_TIMEOUT, cache_scripts, client, ms, options, patient, soon,
+    until_waiting, wait,
 };
 
 fn publishes(server: &Server) -> u64 {
@@ -438,4 +440,54 @@ async fn a_client_whose_inbox_is_refused_spins_until_it_stands() {
     until_waiting(&holder.lock("x"), 1).await;
     guard.release().await.unwrap();
     soon(waiter).await.unwrap().release().await.unwrap();
+}
+
+// A release tells its client whom it has let in, and the message comes as well, perhaps when that one has gone again.
+// Red if `came_back` in core's late.rs takes each grant of an id that is gone for a second one.
+#[tokio::test]
+async fn hand_overs_within_a_client_cost_an_acquire_and_a_release_each() {
+    const HAND_OVERS: u64 = 20;
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    cache_scripts(&server);
+    // Long enough that no late release comes before the end.
+    let options = options(&proxy.url()).operation_timeout(4 * SOON);
+    let client = Client::with_options(options.waiter_timeout(60 * SOON))
+        .await
+        .unwrap();
+    let other = patient(&server.url()).await;
+    let lock = client.lock("x");
+    let count = |script: Script| proxy.always(script.calls(), Action::Pass);
+    let scripts = [Script::Acquire, Script::Release, Script::Renew].map(count);
+    let mut guard = lock.acquire().await.unwrap();
+    let waiter = wait(&lock);
+    until_waiting(&lock, 1).await;
+    let waiters = lock.inspect().await.unwrap().waiters;
+    let channel = format!("lockyard:inbox:{}", waiters[0].client);
+    let mut inbox = Inbox::open(&server.url(), &channel);
+    guard.release().await.unwrap();
+    guard = soon(waiter).await.unwrap();
+    for _ in 1..HAND_OVERS {
+        let waiter = wait(&lock);
+        until_waiting(&lock, 1).await;
+        guard.release().await.unwrap();
+        guard = soon(waiter).await.unwrap();
+    }
+    guard.release().await.unwrap();
+    // Those that were in time say nothing new; now each is late.
+    for _ in 0..HAND_OVERS {
+        server
+            .command(&["PUBLISH", &channel, &inbox.next()])
+            .unwrap();
+    }
+    // The next message is read after all these, and what the watchdog releases now goes after what it released then.
+    let held = other.lock("y").acquire().await.unwrap();
+    let waiter = wait(&client.lock("y"));
+    until_waiting(&other.lock("y"), 1).await;
+    held.release().await.unwrap();
+    drop(soon(waiter).await.unwrap());
+    let each = HAND_OVERS + 2;
+    scripts[1].wait_fired_async(each, SOON).await;
+    eventually(SOON, || server.keys("*").unwrap().is_empty());
+    assert_eq!(scripts.map(|script| script.fired()), [each, each, 0]);
 }

@@ -1,8 +1,8 @@
 use lockyard::{Error, HoldState, Lease, Lock, LockGuard};
-use lockyard_testkit::{Action, eventually_async};
+use lockyard_testkit::{Action, Server, eventually_async};
 
-use super::Line;
-use crate::support::{SOON, Script, drop_after, ms, soon};
+use super::{Line, options};
+use crate::support::{SOON, Script, connect_in_the_end, drop_after, ms, soon};
 
 /// A way for a guard to end.
 #[derive(Clone, Copy, Debug)]
@@ -177,4 +177,45 @@ async fn a_release_that_is_refused_leaves_the_guards_outside_it() {
     assert_eq!(here.state(), HoldState::Held);
     here.release().await.unwrap();
     line.nothing_is_left().await;
+}
+
+// Red when a batch that is refused for its slots is not sent one by one (`send` in core's releases.rs).
+#[tokio::test]
+async fn guards_of_several_slots_that_are_dropped_at_once_are_released_soon() {
+    let server = Server::builder().cluster().start().unwrap();
+    let options = options(&server.url()).operation_timeout(4 * SOON);
+    let client = connect_in_the_end(options).await;
+    let mut guards = Vec::new();
+    for number in 0..10 {
+        let lock = client.lock(format!("x{number}"));
+        let lock = lock.with_lease(Lease::Fixed(60 * SOON));
+        guards.push(soon(lock.acquire()).await.unwrap());
+    }
+    drop(guards);
+    eventually_async(SOON, async || server.keys("*").unwrap().is_empty()).await;
+}
+
+// Red when each error inside a batch counts as one that passes (`send` in core's releases.rs).
+#[tokio::test]
+async fn a_release_that_cannot_succeed_is_not_made_for_as_long_as_the_lease() {
+    let line = Line::patient().await;
+    let mut guards = Vec::new();
+    for number in 0..10 {
+        let lock = line.client.lock(format!("x{number}"));
+        let lock = lock.with_lease(Lease::Fixed(60 * SOON));
+        guards.push(soon(lock.acquire()).await.unwrap());
+    }
+    let spoilt = line.keys();
+    for key in &spoilt {
+        line.server.command(&["DEL", key]).unwrap();
+        let words = ["RPUSH", key, "another type"];
+        line.server.command(&words).unwrap();
+    }
+    let releases = line.proxy.always(Script::Release.calls(), Action::Pass);
+    drop(guards);
+    // It ends when no release is left to be made.
+    soon(line.client.shutdown()).await.unwrap();
+    assert_eq!(line.keys(), spoilt);
+    // At most one for each, if the watchdog saw them dropped one by one.
+    assert!(releases.fired() <= 10, "{} releases", releases.fired());
 }

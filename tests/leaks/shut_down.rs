@@ -1,5 +1,5 @@
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lockyard::{Client, Error, HoldState, Lease, Waiting};
 use lockyard_testkit::{Action, Proxy, Server, eventually_async};
@@ -151,4 +151,21 @@ async fn a_shutdown_during_an_acquire_leaves_nothing() {
             .unwrap();
         eventually_async(SOON, async || keys(&server).is_empty()).await;
     }
+}
+
+// Red if `ask` in core's runtime.rs looks only once whether the client is closed.
+#[tokio::test]
+async fn a_shutdown_ends_a_question_that_is_asked_again_and_again() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let client = Client::with_options(options(&proxy.url())).await.unwrap();
+    let loading = Action::error("LOADING Redis is loading the dataset in memory");
+    let asked = proxy.always(Script::Inspect.calls(), loading);
+    let lock = client.lock("x");
+    let inspect = tokio::spawn(async move { lock.inspect().await });
+    asked.wait_fired_async(3, SOON).await;
+    soon(client.shutdown()).await.unwrap();
+    let closed = Instant::now();
+    assert!(matches!(soon(inspect).await.unwrap(), Err(Error::Closed)));
+    assert!(closed.elapsed() < SOON / 5, "{:?}", closed.elapsed());
 }

@@ -2,7 +2,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lockyard_lua::lock::{ACQUIRE, RELEASE, RENEW};
+use lockyard_lua::lock::{ACQUIRE, INSPECT, RELEASE, RENEW};
 use lockyard_testkit::redis::{self, Connection, RedisResult, Value};
 use lockyard_testkit::{Server, fresh_prefix};
 
@@ -253,6 +253,22 @@ impl Bare {
             more: parts[0] == Value::Int(1),
             each,
         })
+    }
+
+    /// How many wait, and the entries that are listed of so many at most.
+    pub(crate) fn inspect(&self, limit: usize) -> (i64, Vec<String>) {
+        let limit = limit.to_string();
+        let words = ["EVAL", INSPECT, "2", &self.keys[0], &self.keys[1], &limit];
+        let reply = array(self.command(&words).unwrap()).unwrap();
+        let [us, Value::Int(waiting), Value::Int(fields), rest @ ..] = &reply[..] else {
+            panic!("no answer to an inspection: {reply:?}");
+        };
+        assert!(micros(us), "{reply:?}");
+        let listed = rest[*fields as usize..].chunks(2).map(|pair| match pair {
+            [Value::BulkString(entry), Value::BulkString(_)] => text(entry),
+            _ => panic!("no waiter: {pair:?}"),
+        });
+        (*waiting, listed.collect())
     }
 
     /// The hold ids and their values, `count:deadline:since[:token]`.

@@ -219,3 +219,27 @@ fn a_ticket_is_a_place_in_the_order_of_arrival() {
     let last = ticket(lock.acquire(&id("a:9", "c", 9), "wait"));
     assert_eq!(last, NEVER / 2 + 1);
 }
+
+// Red without `leave` where acquire.lua re-enters.
+#[test]
+fn a_second_copy_that_finds_its_owner_inside_leaves_no_place_in_the_queue() {
+    let server = Server::start().unwrap();
+    let lock = Bare::new(&server.url());
+    let (stranger, there, here) = (id("s:1", "s", 1), id("a:1", "d", 2), id("a:1", "c", 3));
+    let _inbox = lock.inbox(&server.url(), "d");
+    lock.acquire(&stranger, "try");
+    for waiter in [&there, &here] {
+        assert!(matches!(
+            lock.acquire(waiter, "wait"),
+            Acquired::Queued { .. }
+        ));
+    }
+    lock.release(&stranger);
+    assert_eq!(lock.held(), [there.hold()]);
+    assert_eq!(lock.queue(), [here.entry()]);
+    assert_eq!(lock.acquire(&here, "wait"), held());
+    assert_eq!(lock.held(), [here.hold(), there.hold()]);
+    assert_eq!(lock.queue(), Vec::<String>::new());
+    lock.release_many(&[&there, &here]);
+    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+}

@@ -192,7 +192,12 @@ impl State {
         let key = id.spec.keys[0].clone();
         self.lines.join(&key, ticket, seq);
         if let Some(owner) = id.owner.clone() {
+            let nest = (key.clone(), owner.clone());
             self.named.insert((key, owner, seq));
+            // The owner may have been granted the lock while the answer was under way.
+            if self.nests.contains_key(&nest) {
+                return self.tell(seq, Outcome::OwnerHolds);
+            }
         }
         if self.looks(seq) {
             self.set_due(seq, look);
