@@ -363,7 +363,10 @@ async fn ten_thousand_holds_are_renewed_by_a_hundred_scripts_a_period() {
         (1..=300).contains(&scripts),
         "{scripts} scripts in two periods"
     );
-    assert!(guards.iter().all(|guard| guard.state() == HoldState::Held));
+    assert!(!guards.iter().any(|guard| guard.state() == HoldState::Lost));
+    // On a busy machine an answer may be late, and some are unsure until the next.
+    let all = async || guards.iter().all(|guard| guard.state() == HoldState::Held);
+    eventually_async(SOON, all).await;
     let held: u64 = server.query(&["DBSIZE"]).unwrap();
     assert_eq!(held, 10_000);
     assert_quick_scripts(&server);

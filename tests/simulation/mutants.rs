@@ -154,7 +154,7 @@ const LUA: [(&str, &str, &str); 14] = [
 ];
 
 /// Breakages of core, by the name of their switch.
-const RUST: [&str; 14] = [
+const RUST: [&str; 13] = [
     "deadline from the reply",
     "hold ids used again",
     "a dropped acquire is forgotten",
@@ -166,7 +166,6 @@ const RUST: [&str; 14] = [
     "nobody looks",
     "a dropped acquire takes others along",
     "a shutdown releases nothing",
-    "lost is found again",
     "valid for ever",
     "a grant is dated by its arrival",
 ];
