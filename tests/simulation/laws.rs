@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lockyard::{HoldState, LockGuard};
+use lockyard::LockGuard;
 use lockyard_memory::Entry;
 use parking_lot::Mutex;
 
@@ -13,12 +13,12 @@ use crate::view::View;
 
 /// How long a free lock may be left so while somebody waits: a look, a command that is not answered and its
 /// repetition, and the longest back-off between them.
-fn patience() -> u64 {
+pub(crate) fn patience() -> u64 {
     (WAITER_TIMEOUT / 3 + OPERATION_TIMEOUT * 2).as_millis() as u64 + 2000
 }
 
 /// How long a hold may stay that nobody wants: until its second release, and what that may take.
-fn phantom() -> u64 {
+pub(crate) fn phantom() -> u64 {
     OPERATION_TIMEOUT.as_millis() as u64 * 4 + 1000
 }
 
@@ -38,8 +38,8 @@ pub(crate) type Slot = Arc<Mutex<Option<LockGuard>>>;
 #[derive(Default)]
 pub(crate) struct Laws {
     /// By key.
-    locks: BTreeMap<String, View>,
-    guards: BTreeMap<u64, Guard>,
+    pub(crate) locks: BTreeMap<String, View>,
+    pub(crate) guards: BTreeMap<u64, Guard>,
     pub(crate) asking: BTreeMap<u64, Asking>,
     number: u64,
     /// Since and until when the holders of each lock need not know.
@@ -49,12 +49,12 @@ pub(crate) struct Laws {
     /// Since when each client that stands still does so.
     pub(crate) frozen: BTreeMap<String, u64>,
     /// Guards that have been seen lost.
-    lost: BTreeSet<u64>,
+    pub(crate) lost: BTreeSet<u64>,
     /// Since when each hold is wanted by nobody.
-    phantoms: BTreeMap<String, u64>,
+    pub(crate) phantoms: BTreeMap<String, u64>,
     /// The greatest token of each lock.
     tokens: BTreeMap<String, u64>,
-    found: Option<Breach>,
+    pub(crate) found: Option<Breach>,
 }
 
 pub(crate) struct Guard {
@@ -171,7 +171,7 @@ impl Laws {
         self.see_idle(server_ms, now);
     }
 
-    fn see_idle(&mut self, server_ms: u64, now: u64) {
+    pub(crate) fn see_idle(&mut self, server_ms: u64, now: u64) {
         for view in self.locks.values_mut() {
             let held = view.live(server_ms).next().is_some();
             view.idle = if held { None } else { view.idle.or(Some(now)) };
@@ -180,121 +180,5 @@ impl Laws {
 
     pub(crate) fn find(&mut self, law: Law, how: String) {
         self.found.get_or_insert(Breach { law, how });
-    }
-
-    pub(crate) fn check(&mut self, server_ms: u64, now: u64) -> Option<Breach> {
-        self.see_idle(server_ms, now);
-        for (key, view) in &self.locks {
-            let owners = view.owners(server_ms);
-            if owners.len() > 1 {
-                let how = format!("{key} is held by {owners:?}");
-                self.found.get_or_insert(Breach {
-                    law: Law::OneHolder,
-                    how,
-                });
-            }
-        }
-        self.check_beliefs(server_ms, now);
-        self.check_idle(now);
-        self.check_phantoms(server_ms, now);
-        self.found.take()
-    }
-
-    /// Whoever believes to hold does so, and is the only one.
-    fn check_beliefs(&mut self, server_ms: u64, now: u64) {
-        let mut believers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        let mut found = None;
-        for (number, guard) in &self.guards {
-            let Guard {
-                client,
-                lock,
-                owner,
-                slot,
-            } = guard;
-            let slot = slot.lock();
-            let believes = slot
-                .as_ref()
-                .is_some_and(|guard| guard.state() != HoldState::Lost);
-            if slot.is_some() && !believes {
-                self.lost.insert(*number);
-            } else if believes && self.lost.contains(number) {
-                found = Some((
-                    Law::Lost,
-                    format!("{owner} had lost {lock}, and holds it again"),
-                ));
-            }
-            if !believes || self.is_excused(lock, client, now) {
-                continue;
-            }
-            believers.entry(lock).or_default().insert(owner);
-            let view = self.locks.get(lock);
-            if !view.is_some_and(|view| view.owners(server_ms).contains(owner.as_str())) {
-                found = Some((Law::Belief, format!("{owner} believes to hold {lock}")));
-            }
-        }
-        if let Some((lock, owners)) = believers.iter().find(|(_, owners)| owners.len() > 1) {
-            found = Some((
-                Law::OneBeliever,
-                format!("{owners:?} believe to hold {lock}"),
-            ));
-        }
-        if let Some((law, how)) = found {
-            self.find(law, how);
-        }
-    }
-
-    fn check_idle(&mut self, now: u64) {
-        let too_long = self
-            .asking
-            .values()
-            .filter(|asking| asking.waits)
-            .find_map(|asking| {
-                let idle = match self.locks.get(&key(&asking.lock)) {
-                    Some(view) => view.idle?,
-                    None => 0,
-                };
-                let since = idle.max(asking.since).max(*self.well.get(&asking.client)?);
-                (now.saturating_sub(since) > patience()).then(|| {
-                    format!(
-                        "{} waits for {}, free since {since} ms",
-                        asking.client, asking.lock
-                    )
-                })
-            });
-        if let Some(how) = too_long {
-            self.find(Law::NoIdleLock, how);
-        }
-    }
-
-    /// A hold of a client that is well is some guard's, or about to become so, or about to go.
-    fn check_phantoms(&mut self, server_ms: u64, now: u64) {
-        let mut phantoms = BTreeMap::new();
-        for (key, view) in &self.locks {
-            for hold in view.live(server_ms) {
-                let guarded = self.guards.values().any(|guard| {
-                    guard.lock == *key && guard.owner == hold.owner() && guard.slot.lock().is_some()
-                });
-                let asked = self.asking.values().any(|asking| {
-                    asking.client == hold.client()
-                        && self::key(&asking.lock) == *key
-                        && asking.server_ms <= hold.since
-                });
-                if let (false, Some(well)) = (guarded || asked, self.well.get(hold.client())) {
-                    let since = self
-                        .phantoms
-                        .get(&hold.id)
-                        .copied()
-                        .unwrap_or(now)
-                        .max(*well);
-                    phantoms.insert(hold.id.clone(), since);
-                }
-            }
-        }
-        self.phantoms = phantoms;
-        let stays = |(_, since): &(&String, &u64)| now.saturating_sub(**since) > phantom();
-        if let Some((hold, since)) = self.phantoms.iter().find(stays) {
-            let how = format!("nobody wants {hold} since {since} ms");
-            self.find(Law::NoPhantom, how);
-        }
     }
 }

@@ -13,24 +13,36 @@
     reason = "a simulation is a test: what must not fail fails it"
 )]
 
+mod checks;
 mod faults;
 mod freeze;
 mod law;
 mod laws;
+mod lines;
 mod link;
 mod mutants;
+mod network;
 mod plan;
 mod run;
+mod server;
 mod shrink;
 mod tasks;
 mod trace;
+mod trouble;
 mod view;
+mod watched;
 mod world;
 
 pub use crate::faults::Fault;
 pub use crate::law::{Breach, Law};
-pub use crate::mutants::{Mutant, lines, mutants};
+pub use crate::lines::lines;
+pub use crate::mutants::{Mutant, mutants};
 pub use crate::plan::Plan;
 pub use crate::run::{Outcome, run};
 pub use crate::shrink::shrink;
 pub use crate::trace::Line;
+
+/// The examples of the README, compiled; here, for this crate is not published and sees all that they use.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use lockyard_core::__private::{Backend, BoxFuture, Call, Fault, Lane, Moment, Reply};
 use tokio::sync::oneshot;
 
-use crate::world::{Command, World};
+use crate::network::Command;
+use crate::world::World;
 
 pub(crate) struct Wire {
     pub(crate) world: Arc<World>,

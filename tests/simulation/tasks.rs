@@ -12,8 +12,9 @@ use tokio::time::{sleep, timeout};
 
 use crate::faults::Fault;
 use crate::law::Law;
-use crate::laws::{Asking, Guard, Slot, key};
+use crate::laws::{Slot, key};
 use crate::plan::{LEASE, Plan};
+use crate::watched::{Asks, Belief};
 use crate::world::World;
 
 /// One task of one client.
@@ -28,7 +29,7 @@ pub(crate) struct Task {
 
 /// How an acquire waits.
 #[derive(Clone, Copy, Debug)]
-enum Wait {
+pub(crate) enum Wait {
     Forever,
     Try,
     For(Duration),
@@ -259,55 +260,5 @@ impl Task {
     fn wrong(&self, how: String) {
         self.world
             .with(|world, _| world.break_law(Law::Answers, how));
-    }
-}
-
-/// While it is there somebody asks for a lock.
-struct Asks<'a>(&'a Task, u64);
-
-impl<'a> Asks<'a> {
-    fn new(task: &'a Task, lock: &str, wait: Wait) -> Self {
-        let number = task.world.with(|world, now| {
-            let asking = Asking {
-                client: world.links[task.client].name.clone(),
-                lock: lock.to_owned(),
-                waits: matches!(wait, Wait::Forever),
-                since: now,
-                server_ms: world.server_us(now) / 1000,
-            };
-            world.laws.ask(asking)
-        });
-        Self(task, number)
-    }
-}
-
-impl Drop for Asks<'_> {
-    fn drop(&mut self) {
-        self.0
-            .world
-            .with(|world, _| world.laws.asking.remove(&self.1));
-    }
-}
-
-/// While it is there a guard is asked whether it believes.
-struct Belief<'a>(&'a Task, u64, Slot);
-
-impl<'a> Belief<'a> {
-    fn new(task: &'a Task, lock: &str, owner: String, slot: Slot) -> Self {
-        let guard = Guard {
-            client: task.world.inner().links[task.client].name.clone(),
-            lock: key(lock),
-            owner,
-            slot: slot.clone(),
-        };
-        let number = task.world.with(|world, _| world.laws.believe(guard));
-        Self(task, number, slot)
-    }
-}
-
-impl Drop for Belief<'_> {
-    fn drop(&mut self) {
-        self.0.world.with(|world, _| world.laws.disbelieve(self.1));
-        drop(self.2.lock().take());
     }
 }

@@ -96,8 +96,3 @@ pub mod __private {
     pub use crate::channels::Message;
     pub use crate::store::Store;
 }
-
-/// The examples of the README, compiled; here, for this crate sees all that they use.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

@@ -1,0 +1,113 @@
+//! What the server does.
+
+use std::sync::{Arc, LazyLock};
+
+use lockyard_core::__private::{Arg, Call, Event, Fault as Failure, Reply, Script};
+
+use crate::faults::Fault;
+use crate::laws::{excuse, key};
+use crate::mutants::Texts;
+use crate::network::{Answer, Command, Delivery};
+use crate::world::Inner;
+
+static DELETE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "local holds = redis.call('HGETALL', KEYS[1])
+        for i = 1, #holds, 2 do redis.call('HDEL', KEYS[1], holds[i]) end",
+    )
+});
+
+impl Inner {
+    pub(crate) fn execute(
+        &mut self,
+        now: u64,
+        command: &Command,
+        generation: u64,
+        answer: Option<Answer>,
+    ) {
+        let us = self.server_us(now);
+        let reply = match command.script {
+            None => Ok(Reply::Number(us as i64)),
+            Some(text) => self.run_script(now, us, text, command),
+        };
+        let Some(answer) = answer else { return };
+        let (client, lane) = (command.client, command.lane);
+        if self.strikes(Fault::LostReply, 8) {
+            return;
+        }
+        let at = (now + self.delay()).max(self.links[client].answers[lane as usize]);
+        self.links[client].answers[lane as usize] = at;
+        self.at(at, Delivery::Reply(client, lane, generation, answer, reply));
+    }
+
+    fn run_script(
+        &mut self,
+        now: u64,
+        us: u64,
+        text: &'static str,
+        command: &Command,
+    ) -> Result<Reply, Failure> {
+        let name = Texts::name(text);
+        let script: Arc<Script> = self.texts.script(text);
+        let call = Call {
+            script: &script,
+            keys: &command.keys,
+            args: &command.args,
+        };
+        let (reply, messages) = self.store.run(call, us);
+        let forced = |arg: &Arg| matches!(arg, Arg::Text(text) if text.starts_with(b"!"));
+        if name == "release" && command.args.iter().any(forced) {
+            let lock = String::from_utf8_lossy(&command.keys[0]);
+            self.laws.excuse(&lock, now, now + excuse());
+        }
+
+        self.note(now, format!("{} server", command.client), || {
+            format!("{name} {:?} -> {reply:?}", command.args)
+        });
+        self.look(now);
+        for message in messages {
+            let text = String::from_utf8_lossy(&message.text);
+            if let Some(entry) = text
+                .strip_prefix("granted ")
+                .and_then(|rest| rest.split(' ').nth(1))
+            {
+                let hold = entry.split('|').next().unwrap_or_default();
+                self.laws.granted(hold, message.receivers, now);
+            }
+            let links = self.links.iter();
+            let to = links
+                .enumerate()
+                .find(|(_, link)| link.channel == message.channel);
+            let Some((client, hears)) = to.map(|(client, link)| (client, link.hears)) else {
+                continue;
+            };
+            let lost = self.strikes(Fault::LostMessage, 20);
+            if hears && !lost {
+                let at = (now + self.delay()).max(self.links[client].told);
+                self.links[client].told = at;
+                self.at(at, Delivery::Tell(client, Event::Message(message.text)));
+            }
+        }
+        reply.map_err(Failure::Refused)
+    }
+
+    /// Removes a lock's hash, as an operator may.
+    pub(crate) fn delete(&mut self, now: u64, lock: &str) {
+        let us = self.server_us(now);
+        let call = Call {
+            script: &DELETE,
+            keys: &[key(lock).into()],
+            args: &[],
+        };
+        // The interpreter cannot refuse this script.
+        let _ = self.store.run(call, us);
+        self.look(now);
+    }
+
+    /// Sees what the store holds.
+    pub(crate) fn look(&mut self, now: u64) {
+        let us = self.server_us(now);
+        let entries = self.store.dump(us);
+        self.laws.observe(&entries, us / 1000, now);
+    }
+}
