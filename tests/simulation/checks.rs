@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lockyard::HoldState;
 
 use crate::law::{Breach, Law};
-use crate::laws::{Guard, Laws, key, patience, phantom};
+use crate::laws::{Guard, Laws, key, phantom};
 
 impl Laws {
     pub(crate) fn check(&mut self, server_ms: u64, now: u64) -> Option<Breach> {
@@ -80,7 +80,7 @@ impl Laws {
                     None => 0,
                 };
                 let since = idle.max(asking.since).max(*self.well.get(&asking.client)?);
-                (now.saturating_sub(since) > patience()).then(|| {
+                (now.saturating_sub(since) > self.patience).then(|| {
                     format!(
                         "{} waits for {}, free since {since} ms",
                         asking.client, asking.lock

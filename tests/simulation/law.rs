@@ -23,6 +23,8 @@ pub enum Law {
     NoPhantom,
     /// A hold that is renewed stays.
     Kept,
+    /// An owner enters at once what it holds, and nobody re-enters what it does not hold.
+    ReEntry,
     /// A guard that was lost stays lost.
     Lost,
     /// Every key runs out by itself.

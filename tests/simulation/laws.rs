@@ -8,13 +8,16 @@ use lockyard_memory::Entry;
 use parking_lot::Mutex;
 
 use crate::law::{Breach, Law};
-use crate::plan::{LEASE, OPERATION_TIMEOUT, WAITER_TIMEOUT};
+use crate::plan::{LEASE, OPERATION_TIMEOUT, Plan, WAITER_TIMEOUT};
 use crate::view::View;
 
 /// How long a free lock may be left so while somebody waits: a look, a command that is not answered and its
-/// repetition, and the longest back-off between them.
-pub(crate) fn patience() -> u64 {
-    (WAITER_TIMEOUT / 3 + OPERATION_TIMEOUT * 2).as_millis() as u64 + 2000
+/// repetition, and the longest back-off between them; or where all arrives a few round trips.
+fn patience(calm: bool) -> u64 {
+    match calm {
+        true => 50,
+        false => (WAITER_TIMEOUT / 3 + OPERATION_TIMEOUT * 2).as_millis() as u64 + 2000,
+    }
 }
 
 /// How long a hold may stay that nobody wants: until its second release, and what that may take.
@@ -37,6 +40,7 @@ pub(crate) type Slot = Arc<Mutex<Option<LockGuard>>>;
 
 #[derive(Default)]
 pub(crate) struct Laws {
+    pub(crate) patience: u64,
     /// By key.
     pub(crate) locks: BTreeMap<String, View>,
     pub(crate) guards: BTreeMap<u64, Guard>,
@@ -79,6 +83,13 @@ pub(crate) fn key(lock: &str) -> String {
 }
 
 impl Laws {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        Self {
+            patience: patience(plan.is_calm()),
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn believe(&mut self, guard: Guard) -> u64 {
         self.number += 1;
         self.guards.insert(self.number, guard);

@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use crate::faults::Fault;
 use crate::law::Law;
 use crate::laws::{Slot, key};
-use crate::plan::{LEASE, Plan};
+use crate::plan::{LEASE, OPERATION_TIMEOUT, Plan};
 use crate::watched::{Asks, Belief};
 use crate::world::World;
 
@@ -187,23 +187,58 @@ impl Task {
         });
     }
 
-    /// The same owner enters once more, here or in another client.
+    /// The same owner enters once more, here or in another client; or somebody tries who holds nothing.
     async fn nest(&self, lock: &Lock, name: &str, slot: &Slot) {
-        let owner = slot.lock().as_ref().map(|guard| guard.owner());
-        let Some(owner) = owner else { return };
-        let inner = match self.dice(2) {
-            0 => lock.clone().with_owner(&owner).try_acquire().await,
-            _ => {
-                let other = self.dice(self.clients.len() as u64) as usize;
-                let travelled: Owner = owner.to_string().parse().unwrap();
-                self.clients[other].lock(name).reenter(&travelled).await
-            }
+        let Some(owner) = slot.lock().as_ref().map(LockGuard::owner) else {
+            return;
         };
-        self.note(|| format!("re-enters {name}: {}", inner.is_ok()));
-        if let Ok(Some(inner)) = inner {
-            sleep(self.ms(100)).await;
-            drop(inner);
+        let stranger = self.clients[self.client].owner();
+        let (who, inner) = match self.dice(3) {
+            0 => (&owner, lock.clone().with_owner(&owner).try_acquire().await),
+            1 => (&owner, self.elsewhere(name, &owner).await),
+            _ => (&stranger, self.elsewhere(name, &stranger).await),
+        };
+        self.note(|| {
+            format!(
+                "re-enters {name}: {:?}",
+                inner.as_ref().map(Option::is_some)
+            )
+        });
+        let holds = slot.lock().as_ref().is_some_and(|guard| !guard.is_lost());
+        let wrong = match &inner {
+            Ok(Some(_)) => *who == stranger,
+            Ok(None) => *who == owner && holds && !self.is_excused(name),
+            Err(_) => false,
+        };
+        if wrong {
+            let how = format!(
+                "{who:?} re-enters {name}: {}",
+                inner.is_ok_and(|inner| inner.is_some())
+            );
+            return self
+                .world
+                .with(|world, _| world.break_law(Law::ReEntry, how));
         }
+        if let Ok(Some(_inner)) = inner {
+            sleep(self.ms(100)).await;
+        }
+    }
+
+    /// Re-enters through any client, as a called service does.
+    async fn elsewhere(&self, name: &str, owner: &Owner) -> Result<Option<LockGuard>, Error> {
+        let other = self.dice(self.clients.len() as u64) as usize;
+        let travelled: Owner = owner.to_string().parse().unwrap();
+        let lock = self.clients[other].lock(name);
+        // The client may end meanwhile, and then nobody answers.
+        let entered = timeout(OPERATION_TIMEOUT * 3, lock.reenter(&travelled)).await;
+        entered.unwrap_or_else(|_| Err(Error::Closed))
+    }
+
+    fn is_excused(&self, name: &str) -> bool {
+        self.world.with(|world, now| {
+            let client = world.links[self.client].name.clone();
+            world.laws.is_excused(&key(name), &client, now)
+        })
     }
 
     async fn release(&self, name: &str, slot: &Slot) {

@@ -59,7 +59,7 @@ impl World {
                 number: 0,
                 links: Vec::new(),
                 faults: plan.faults.clone(),
-                laws: Laws::default(),
+                laws: Laws::new(plan),
                 breach: None,
                 steps: 0,
                 texts: Texts::new(plan.mutant.as_ref()),
