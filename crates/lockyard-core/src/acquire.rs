@@ -27,10 +27,10 @@ use crate::gather;
 use crate::hold::Hold;
 use crate::id::{Outcome, Spec, Terms};
 use crate::lease::margin;
+use crate::nests::Nest;
 use crate::owner::Owner;
 use crate::reply::{self, Acquired};
 use crate::runtime::Runtime;
-use crate::state::Nest;
 use crate::sync::Sync;
 
 /// How long an acquire may wait for somebody else.

@@ -6,32 +6,26 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::Bytes;
-
-use crate::acquire::GRACE;
-use crate::backend::{Arg, Fault, Lane, Moment};
+use crate::backend::{Fault, Lane};
 use crate::backoff::Backoff;
 use crate::breakages::broken;
 use crate::cell::{Cell, FencingToken, HoldState};
 use crate::core::Core;
-use crate::error::{Error, ServerError};
-use crate::gather::{self, Item};
+use crate::error::Error;
 use crate::id::{Phase, Spec};
-use crate::inbox;
 use crate::lease::{Lease, checked};
+use crate::leaving::Parting;
 use crate::owner::Owner;
 use crate::renewal::{self, Renewal};
-use crate::reply::{self, Answer};
 use crate::runtime::Runtime;
-use crate::state::Parting;
 
 /// A guard's share of a hold; dropped, it is released in the background.
 #[derive(Debug)]
 pub struct Hold {
     runtime: Arc<Runtime>,
-    spec: Arc<Spec>,
+    pub(crate) spec: Arc<Spec>,
     owner: Option<Owner>,
-    seq: u64,
+    pub(crate) seq: u64,
     share: u64,
     cell: Arc<Cell>,
     open: bool,
@@ -196,93 +190,18 @@ impl Hold {
         result
     }
 
-    async fn release_last(&self, deadline: Moment, entry: &Bytes) -> Result<(), Error> {
-        let core = self.core();
-        let background = Background {
-            core,
-            seq: self.seq,
-        };
-        let until = core.now().after(core.valid()).min(deadline);
-        let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
-        let mut first = true;
-        loop {
-            let left = until.since(core.now()).min(core.valid() / 3);
-            // The last try has time for its answer, or "unreachable" would hide what the server said before.
-            let fault = match self.try_release(entry, first, left.max(GRACE)).await {
-                Ok((more, answer)) => {
-                    if !more {
-                        background.done();
-                    }
-                    // Absent in answer to a second sending: the first one did it.
-                    return match answer {
-                        Answer::Absent if first => Err(self.lease_lost()),
-                        _ => Ok(()),
-                    };
-                }
-                Err(fault) => fault,
-            };
-            first = false;
-            let passes = fault.passes();
-            if passes && core.now() < until {
-                backoff.sleep(core, until).await;
-                continue;
-            }
-            let source = core.error(&self.spec.name, fault);
-            return Err(match passes {
-                true => Error::OutcomeUnknown {
-                    name: self.spec.name.clone(),
-                    source: Box::new(source),
-                },
-                false => source,
-            });
-        }
-    }
-
-    /// Releases once: whether more waiters can be served, and what became of the hold.
-    async fn try_release(
-        &self,
-        entry: &Bytes,
-        first: bool,
-        timeout: Duration,
-    ) -> Result<(bool, Answer), Fault> {
-        let item = Item {
-            script: &self.spec.family.release,
-            spec: self.spec.clone(),
-            args: vec![
-                Arg::Text(self.core().inbox.clone()),
-                Arg::Number(1),
-                Arg::Text(entry.clone()),
-            ],
-            shared: 1,
-            answers: 1,
-        };
-        // A silent line is not asked twice: a release may come twice, so the second goes over another one.
-        let reply = match first {
-            true => gather::call(self.core(), item, timeout).await,
-            false => item.alone(self.core(), Lane::Watchdog, timeout).await,
-        };
-        let (reply, _) = reply?;
-        let mut released = reply::released(&reply, 1).ok_or(Fault::Unreadable)?;
-        // Should the next holder be ours, it need not wait for its message.
-        inbox::on_messages(self.core(), &released.news);
-        match released.answers.pop() {
-            Some(Answer::Error(text)) => Err(Fault::Refused(ServerError::new(text))),
-            answer => Ok((released.more, answer.unwrap_or(Answer::Absent))),
-        }
-    }
-
     fn log_release(&self, outcome: &'static str) {
         let held = self.core().now().since(self.cell.since);
         tracing::debug!(lock = self.spec.name, owner = %self.owner_text(), ?held, outcome, "released");
     }
 
-    fn lease_lost(&self) -> Error {
+    pub(crate) fn lease_lost(&self) -> Error {
         Error::LeaseLost {
             name: self.spec.name.clone(),
         }
     }
 
-    fn core(&self) -> &Arc<Core> {
+    pub(crate) fn core(&self) -> &Arc<Core> {
         self.runtime.core()
     }
 }
@@ -298,26 +217,5 @@ impl Drop for Hold {
             core.with(|state| state.set_due(self.seq, core.now()));
         }
         self.log_release("dropped");
-    }
-}
-
-/// Leaves a release to the watchdog, unless it is done here.
-struct Background<'a> {
-    core: &'a Core,
-    seq: u64,
-}
-
-impl Background<'_> {
-    fn done(self) {
-        self.core.with(|state| state.finish(self.seq));
-        self.core.finished.notify_waiters();
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Background<'_> {
-    fn drop(&mut self) {
-        self.core
-            .with(|state| state.set_due(self.seq, self.core.now()));
     }
 }

@@ -8,7 +8,6 @@
 //! 3. Lost stays lost, and nothing re-enters a lost hold.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,25 +15,24 @@ use bytes::Bytes;
 
 use crate::agenda::Agenda;
 use crate::alarm::Alarms;
-use crate::backend::{Lane, Moment};
+use crate::backend::Moment;
 use crate::breakages::broken;
-use crate::cell::{Cell, HoldState};
-use crate::error::Error;
+use crate::cell::Cell;
 use crate::gather::Gate;
-use crate::id::{Held, Id, Leaving, Outcome, Phase, Share, Terms};
+use crate::id::{Held, Id, Outcome, Phase, Share};
 use crate::late::LateQueue;
 use crate::lines::Lines;
 use crate::owner::Owner;
 use crate::sync::Sync;
 
 pub(crate) struct State {
-    ids: BTreeMap<u64, Id>,
+    pub(crate) ids: BTreeMap<u64, Id>,
     lines: Lines,
     /// Main key and named owner → the id through which it holds.
-    nests: BTreeMap<(Bytes, Owner), u64>,
+    pub(crate) nests: BTreeMap<(Bytes, Owner), u64>,
     /// Main key, named owner and number of each who waits under a name.
-    named: BTreeSet<(Bytes, Owner, u64)>,
-    agenda: Agenda,
+    pub(crate) named: BTreeSet<(Bytes, Owner, u64)>,
+    pub(crate) agenda: Agenda,
     pub(crate) late: LateQueue,
     pub(crate) alarms: Alarms,
     pub(crate) gate: Gate,
@@ -44,28 +42,6 @@ pub(crate) struct State {
     pub(crate) closed: bool,
     /// Until when the watchdog sleeps.
     pub(crate) sleeps_until: Option<Moment>,
-}
-
-/// How an acquire of a named owner meets the hold that the owner has in this client.
-pub(crate) enum Nest {
-    /// The owner holds nothing here.
-    Fresh,
-    /// The hold is shared; `renew` if it has to be renewed first.
-    Shared {
-        seq: u64,
-        cell: Arc<Cell>,
-        renew: bool,
-    },
-    /// The hold has no token, and one is asked for.
-    NotFenced,
-}
-
-/// How a guard's release meets its hold.
-pub(crate) enum Parting {
-    /// Other guards keep the hold.
-    Shared(HoldState),
-    /// It was the last; the hold of this entry is to be released on the server, before its deadline.
-    Last(HoldState, Moment, Bytes),
 }
 
 impl State {
@@ -239,15 +215,6 @@ impl State {
         }
     }
 
-    /// Tells the other waiters of an owner that it holds now.
-    fn let_in(&mut self, (key, owner): &(Bytes, Owner)) {
-        let bound = |seq| (key.clone(), owner.clone(), seq);
-        let same = self.named.range(bound(0)..=bound(u64::MAX));
-        for seq in same.map(|(_, _, seq)| *seq).collect::<Vec<_>>() {
-            self.tell(seq, Outcome::OwnerHolds);
-        }
-    }
-
     /// Ends waiting with an outcome other than a hold; the waiter's claim then releases the id.
     pub(crate) fn tell(&mut self, seq: u64, outcome: Outcome) {
         self.leave_line(seq);
@@ -261,7 +228,7 @@ impl State {
     }
 
     /// Takes an id out of its line; the next in it looks when this one would have.
-    fn leave_line(&mut self, seq: u64) {
+    pub(crate) fn leave_line(&mut self, seq: u64) {
         let Some(id) = self.ids.get(&seq) else { return };
         let Phase::Queued(_, ticket) = id.phase else {
             return;
@@ -313,182 +280,5 @@ impl State {
             return false;
         };
         self.lines.first(&id.spec.keys[0]) == Some(seq) || id.waits_for_a_traveller()
-    }
-
-    /// Lets an acquire of a named owner share the hold that the owner has here.
-    pub(crate) fn nest(
-        &mut self,
-        key: &Bytes,
-        owner: &Owner,
-        terms: Terms,
-        number: u64,
-        now: Moment,
-    ) -> Nest {
-        let Some(&seq) = self.nests.get(&(key.clone(), owner.clone())) else {
-            return Nest::Fresh;
-        };
-        let Some(Id {
-            phase: Phase::Held(held),
-            ..
-        }) = self.ids.get_mut(&seq)
-        else {
-            return Nest::Fresh;
-        };
-        let state = held.cell.state(now);
-        if state == HoldState::Lost {
-            return Nest::Fresh;
-        }
-        if terms.kind == 'f' && held.cell.token.is_none() {
-            return Nest::NotFenced;
-        }
-        let share = Share::new(number, terms, now);
-        let renew = state == HoldState::Unsure || !share.is_served_by(held, now);
-        held.shares.push(share);
-        let cell = held.cell.clone();
-        self.tell_count(seq, now);
-        Nest::Shared { seq, cell, renew }
-    }
-
-    /// Has a renewal write the new count soon; it may be some changes at once.
-    fn tell_count(&mut self, seq: u64, now: Moment) {
-        if matches!(
-            self.ids.get(&seq),
-            Some(Id {
-                phase: Phase::Held(_),
-                ..
-            })
-        ) {
-            let soon = now.after(Duration::from_millis(10));
-            self.agenda.set(seq, self.agenda.get(seq).min(soon));
-        }
-    }
-
-    /// The hold is gone: its guards learn it now, and nothing re-enters it.
-    pub(crate) fn lose(&mut self, seq: u64, now: Moment) -> bool {
-        let Some(id) = self.ids.get_mut(&seq) else {
-            return false;
-        };
-        match mem::replace(&mut id.phase, Phase::Ended) {
-            Phase::Held(held) => {
-                held.cell.lose();
-                id.phase = Phase::Lost(held);
-                // While guards are left nobody releases what a late copy of its acquire brings back.
-                self.late.push(id, true, now);
-            }
-            phase => {
-                id.phase = phase;
-                return false;
-            }
-        }
-        self.forget_nest(seq);
-        self.set_due(seq, Moment::NEVER);
-        true
-    }
-
-    fn forget_nest(&mut self, seq: u64) {
-        let Some(Id {
-            spec,
-            owner: Some(owner),
-            ..
-        }) = self.ids.get(&seq)
-        else {
-            return;
-        };
-        let nest = (spec.keys[0].clone(), owner.clone());
-        if self.nests.get(&nest) == Some(&seq) {
-            self.nests.remove(&nest);
-        }
-    }
-
-    /// A guard gives up its share.
-    pub(crate) fn part(&mut self, seq: u64, number: u64, now: Moment) -> Option<Parting> {
-        let id = self.ids.get_mut(&seq)?;
-        let (Phase::Held(held) | Phase::Lost(held)) = &mut id.phase else {
-            return None;
-        };
-        held.shares.retain(|share| share.number != number);
-        let (state, deadline) = (held.cell.state(now), held.cell.deadline());
-        if held.shares.is_empty() {
-            let entry = id.entry.clone();
-            self.leave(seq, Lane::Watchdog, now);
-            return Some(Parting::Last(state, deadline, entry));
-        }
-        self.tell_count(seq, now);
-        Some(Parting::Shared(state))
-    }
-
-    /// Whoever asked for the id does not want it any more, whatever has become of it.
-    pub(crate) fn abandon(&mut self, seq: u64, now: Moment) {
-        let Some(id) = self.ids.get(&seq) else { return };
-        let all = broken("a dropped acquire takes others along");
-        if matches!(id.phase, Phase::Held(_) | Phase::Lost(_)) && !all {
-            // Granted without anybody's taking it; but others of the owner may share the hold by now.
-            if let Some(Parting::Last(..)) = self.part(seq, 0, now) {
-                self.set_due(seq, now);
-            }
-            return;
-        }
-        self.give_up(seq, now);
-    }
-
-    fn give_up(&mut self, seq: u64, now: Moment) {
-        let Some(id) = self.ids.get(&seq) else { return };
-        if matches!(id.phase, Phase::Leaving(_)) {
-            return;
-        }
-        // On the caller's connection the release cannot overtake an acquire that is still under way there.
-        let lane = if matches!(id.phase, Phase::Asked(_)) {
-            Lane::Caller
-        } else {
-            Lane::Watchdog
-        };
-        self.leave(seq, lane, now);
-        self.set_due(seq, now);
-    }
-
-    fn leave(&mut self, seq: u64, lane: Lane, now: Moment) {
-        self.leave_line(seq);
-        self.forget_nest(seq);
-        self.set_due(seq, Moment::NEVER);
-        let Some(id) = self.ids.get_mut(&seq) else {
-            return;
-        };
-        let until = match &id.phase {
-            Phase::Held(held) => held.cell.deadline(),
-            _ => now.after(id.terms.lease.duration()),
-        };
-        let answered = !matches!(id.phase, Phase::Asked(_) | Phase::Ended);
-        id.phase = Phase::Leaving(Leaving {
-            until: until.max(now.after(self.late.valid())),
-            tries: 0,
-            lane,
-        });
-        self.late.push(id, answered, now);
-    }
-
-    /// The acquire left nothing, unless a second copy of it is under way.
-    pub(crate) fn dismiss(&mut self, seq: u64, now: Moment) {
-        if let Some(id) = self.ids.get(&seq) {
-            self.late.push(id, true, now);
-        }
-        self.finish(seq);
-    }
-
-    /// The id's release is answered.
-    pub(crate) fn finish(&mut self, seq: u64) {
-        self.set_due(seq, Moment::NEVER);
-        self.ids.remove(&seq);
-    }
-
-    /// Ends every hold and all waiting, for the client is shut down.
-    pub(crate) fn close(&mut self, now: Moment) {
-        self.closed = true;
-        for seq in self.ids.keys().copied().collect::<Vec<_>>() {
-            self.tell(seq, Outcome::Failed(Error::Closed));
-            self.lose(seq, now);
-            if !broken("a shutdown releases nothing") {
-                self.give_up(seq, now);
-            }
-        }
     }
 }

@@ -1,0 +1,113 @@
+//! The release of a hold's last guard.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::acquire::GRACE;
+use crate::backend::{Arg, Fault, Lane, Moment};
+use crate::backoff::Backoff;
+use crate::core::Core;
+use crate::error::{Error, ServerError};
+use crate::gather::{self, Item};
+use crate::hold::Hold;
+use crate::inbox;
+use crate::reply::{self, Answer};
+
+impl Hold {
+    pub(crate) async fn release_last(&self, deadline: Moment, entry: &Bytes) -> Result<(), Error> {
+        let core = self.core();
+        let background = Background {
+            core,
+            seq: self.seq,
+        };
+        let until = core.now().after(core.valid()).min(deadline);
+        let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
+        let mut first = true;
+        loop {
+            let left = until.since(core.now()).min(core.valid() / 3);
+            // The last try has time for its answer, or "unreachable" would hide what the server said before.
+            let fault = match self.try_release(entry, first, left.max(GRACE)).await {
+                Ok((more, answer)) => {
+                    if !more {
+                        background.done();
+                    }
+                    // Absent in answer to a second sending: the first one did it.
+                    return match answer {
+                        Answer::Absent if first => Err(self.lease_lost()),
+                        _ => Ok(()),
+                    };
+                }
+                Err(fault) => fault,
+            };
+            first = false;
+            let passes = fault.passes();
+            if passes && core.now() < until {
+                backoff.sleep(core, until).await;
+                continue;
+            }
+            let source = core.error(&self.spec.name, fault);
+            return Err(match passes {
+                true => Error::OutcomeUnknown {
+                    name: self.spec.name.clone(),
+                    source: Box::new(source),
+                },
+                false => source,
+            });
+        }
+    }
+
+    /// Releases once: whether more waiters can be served, and what became of the hold.
+    async fn try_release(
+        &self,
+        entry: &Bytes,
+        first: bool,
+        timeout: Duration,
+    ) -> Result<(bool, Answer), Fault> {
+        let item = Item {
+            script: &self.spec.family.release,
+            spec: self.spec.clone(),
+            args: vec![
+                Arg::Text(self.core().inbox.clone()),
+                Arg::Number(1),
+                Arg::Text(entry.clone()),
+            ],
+            shared: 1,
+            answers: 1,
+        };
+        // A silent line is not asked twice: a release may come twice, so the second goes over another one.
+        let reply = match first {
+            true => gather::call(self.core(), item, timeout).await,
+            false => item.alone(self.core(), Lane::Watchdog, timeout).await,
+        };
+        let (reply, _) = reply?;
+        let mut released = reply::released(&reply, 1).ok_or(Fault::Unreadable)?;
+        // Should the next holder be ours, it need not wait for its message.
+        inbox::on_messages(self.core(), &released.news);
+        match released.answers.pop() {
+            Some(Answer::Error(text)) => Err(Fault::Refused(ServerError::new(text))),
+            answer => Ok((released.more, answer.unwrap_or(Answer::Absent))),
+        }
+    }
+}
+
+/// Leaves a release to the watchdog, unless it is done here.
+struct Background<'a> {
+    core: &'a Core,
+    seq: u64,
+}
+
+impl Background<'_> {
+    fn done(self) {
+        self.core.with(|state| state.finish(self.seq));
+        self.core.finished.notify_waiters();
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Background<'_> {
+    fn drop(&mut self) {
+        self.core
+            .with(|state| state.set_due(self.seq, self.core.now()));
+    }
+}
