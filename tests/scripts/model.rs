@@ -45,6 +45,7 @@ impl Model {
     pub(crate) fn acquire(&mut self, id: &Id, mode: &str, ticket: u64) -> Answer {
         self.prune();
         if let Some(fence) = self.fence_of(&id.owner) {
+            self.queue.retain(|_, other| other != id);
             return self.re_enter(id, fence);
         }
         if mode == "try" {
