@@ -29,17 +29,22 @@ local function text(number) return string.format("%d", number) end
 local function grow(key, ttl) if call("PTTL", key) < ttl then call("PEXPIRE", key, ttl) end end
 -- end
 -- shared: hold
+-- When the last hold of the lock that was pruned last is over, ms.
+local latest = 0
 -- Removes what has run out; returns the token (":n", or "" if unfenced) of the hold that the owner has, if it has one.
 local function prune(lock, owner)
   local token
+  latest = 0
   local holds = call("HGETALL", lock)
   for i = 1, #holds, 2 do
     local deadline, own = string.match(holds[i + 1], "^%d+:(%d+):%d+(.*)$")
-    if not deadline or tonumber(deadline) <= ms then
+    deadline = tonumber(deadline) or 0
+    if deadline <= ms then
       call("HDEL", lock, holds[i])
     elseif owner and string.sub(holds[i], 1, #owner + 1) == owner .. "/" then
       token = token or own
     end
+    latest = math.max(latest, deadline)
   end
   return token
 end
@@ -49,6 +54,7 @@ local function mint(fence)
   return ":" .. call("GET", fence)
 end
 local function put(lock, hold, lease, token)
+  latest = math.max(latest, ms + lease)
   call("HSETNX", lock, hold, "1:" .. text(ms + lease) .. ":" .. text(ms) .. token)
   grow(lock, lease)
 end

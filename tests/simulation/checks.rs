@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lockyard::HoldState;
 
 use crate::law::{Breach, Law};
-use crate::laws::{Guard, Laws, key, phantom};
+use crate::laws::{Guard, Laws, key, patience, phantom};
 
 impl Laws {
     pub(crate) fn check(&mut self, server_ms: u64, now: u64) -> Option<Breach> {
@@ -75,12 +75,12 @@ impl Laws {
             .values()
             .filter(|asking| asking.waits)
             .find_map(|asking| {
-                let idle = match self.locks.get(&key(&asking.lock)) {
-                    Some(view) => view.idle?,
-                    None => 0,
+                let (idle, ran_out) = match self.locks.get(&key(&asking.lock)) {
+                    Some(view) => (view.idle?, view.ran_out),
+                    None => (0, false),
                 };
                 let since = idle.max(asking.since).max(*self.well.get(&asking.client)?);
-                (now.saturating_sub(since) > self.patience).then(|| {
+                (now.saturating_sub(since) > patience(self.calm, ran_out)).then(|| {
                     format!(
                         "{} waits for {}, free since {since} ms",
                         asking.client, asking.lock

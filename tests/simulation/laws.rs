@@ -12,11 +12,13 @@ use crate::plan::{LEASE, OPERATION_TIMEOUT, Plan, WAITER_TIMEOUT};
 use crate::view::View;
 
 /// How long a free lock may be left so while somebody waits: a look, a command that is not answered and its
-/// repetition, and the longest back-off between them; or where all arrives a few round trips.
-fn patience(calm: bool) -> u64 {
-    match calm {
-        true => 50,
-        false => (WAITER_TIMEOUT / 3 + OPERATION_TIMEOUT * 2).as_millis() as u64 + 2000,
+/// repetition, and the longest back-off between them; where all arrives only a look, if a lease ran out, or a message.
+pub(crate) fn patience(calm: bool, ran_out: bool) -> u64 {
+    let look = (WAITER_TIMEOUT / 3).as_millis() as u64;
+    match (calm, ran_out) {
+        (false, _) => look + OPERATION_TIMEOUT.as_millis() as u64 * 2 + 2000,
+        (true, true) => look + 50,
+        (true, false) => 50,
     }
 }
 
@@ -40,7 +42,8 @@ pub(crate) type Slot = Arc<Mutex<Option<LockGuard>>>;
 
 #[derive(Default)]
 pub(crate) struct Laws {
-    pub(crate) patience: u64,
+    /// Whether all commands, replies and messages arrive.
+    pub(crate) calm: bool,
     /// By key.
     pub(crate) locks: BTreeMap<String, View>,
     pub(crate) guards: BTreeMap<u64, Guard>,
@@ -85,7 +88,7 @@ pub(crate) fn key(lock: &str) -> String {
 impl Laws {
     pub(crate) fn new(plan: &Plan) -> Self {
         Self {
-            patience: patience(plan.is_calm()),
+            calm: plan.is_calm(),
             ..Self::default()
         }
     }
@@ -173,10 +176,11 @@ impl Laws {
                     self.find(Law::Tokens, format!("{key}: {token} after {last}"));
                 }
             }
-            view.idle = old.idle;
+            (view.idle, view.ran_out) = (old.idle, old.ran_out);
         }
         for (key, old) in &self.locks {
-            views.entry(key.clone()).or_default().idle = old.idle;
+            let view = views.entry(key.clone()).or_default();
+            (view.idle, view.ran_out) = (old.idle, old.ran_out);
         }
         self.locks = views;
         self.see_idle(server_ms, now);
@@ -185,7 +189,12 @@ impl Laws {
     pub(crate) fn see_idle(&mut self, server_ms: u64, now: u64) {
         for view in self.locks.values_mut() {
             let held = view.live(server_ms).next().is_some();
-            view.idle = if held { None } else { view.idle.or(Some(now)) };
+            if held {
+                view.idle = None;
+            } else if view.idle.is_none() {
+                view.idle = Some(now);
+                view.ran_out = !view.holds.is_empty();
+            }
         }
     }
 

@@ -5,6 +5,7 @@
     reason = "a command-line tool talks to its user there"
 )]
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -41,8 +42,8 @@ struct Simulate {
     /// Runs for so many minutes instead.
     #[arg(long)]
     minutes: Option<u64>,
-    /// Which faults may strike: all, none, or some, such as `pause,lost-reply`.
-    #[arg(long, default_value = "all")]
+    /// Which faults may strike: mixed (other ones in each seed), all, none, or some, such as `pause,lost-reply`.
+    #[arg(long, default_value = "mixed")]
     faults: String,
     #[command(flatten)]
     size: Size,
@@ -89,16 +90,20 @@ fn main() -> ExitCode {
 }
 
 fn simulate(arguments: &Simulate) -> Result<ExitCode, String> {
-    let base = Plan {
-        clients: arguments.size.clients.max(1),
-        tasks: arguments.size.tasks,
-        rounds: arguments.size.rounds,
-        locks: arguments.size.locks.max(1),
-        faults: faults(&arguments.faults)?.into_iter().collect(),
-        ..Plan::mixed(arguments.from)
+    let faults = faults(&arguments.faults)?;
+    let plan = |seed| {
+        let mixed = Plan::mixed(seed);
+        Plan {
+            clients: arguments.size.clients.max(1),
+            tasks: arguments.size.tasks,
+            rounds: arguments.size.rounds,
+            locks: arguments.size.locks.max(1),
+            faults: faults.clone().unwrap_or_else(|| mixed.faults.clone()),
+            ..mixed
+        }
     };
     if arguments.seeds == 1 {
-        return Ok(show(&base, None));
+        return Ok(show(&plan(arguments.from), None));
     }
     let begin = Instant::now();
     let limit = arguments
@@ -115,10 +120,7 @@ fn simulate(arguments: &Simulate) -> Result<ExitCode, String> {
     while limit.map_or(seed < arguments.from + arguments.seeds, |limit| {
         begin.elapsed() < limit
     }) {
-        let plan = Plan {
-            seed,
-            ..base.clone()
-        };
+        let plan = plan(seed);
         let outcome = run(&plan, false);
         steps += outcome.steps;
         bar.inc(1);
@@ -140,11 +142,17 @@ fn simulate(arguments: &Simulate) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn faults(text: &str) -> Result<Vec<Fault>, String> {
+/// `None` if each seed has its own.
+fn faults(text: &str) -> Result<Option<BTreeSet<Fault>>, String> {
     match text {
-        "all" => Ok(Fault::ALL.into()),
-        "none" => Ok(Vec::new()),
-        some => some.split(',').map(str::parse).collect(),
+        "mixed" => Ok(None),
+        "all" => Ok(Some(Fault::ALL.into())),
+        "none" => Ok(Some(BTreeSet::new())),
+        some => some
+            .split(',')
+            .map(str::parse)
+            .collect::<Result<_, _>>()
+            .map(Some),
     }
 }
 

@@ -11,6 +11,8 @@ pub(crate) struct View {
     pub(crate) queue: Vec<(u64, String)>,
     /// Since when nobody holds it.
     pub(crate) idle: Option<u64>,
+    /// Whether that is so because a lease ran out.
+    pub(crate) ran_out: bool,
 }
 
 /// `owner/client.number`, and what its value says, in server ms.
