@@ -7,7 +7,8 @@ use tokio::task::JoinHandle;
 
 use crate::process::{Other, Part};
 use crate::support::{
-    A_LOOK, SOON, Script, assert_quick_scripts, client, ms, patient, soon, until_waiting, wait,
+    A_LOOK, SOON, Script, assert_quick_scripts, client, connect, ms, patient, soon, until_waiting,
+    wait,
 };
 
 /// Waiters that come one after another, and note their numbers when they enter.
@@ -142,7 +143,10 @@ async fn a_dead_holder_is_followed_when_its_lease_runs_out() {
 #[tokio::test]
 async fn ten_thousand_waiters_are_served_in_order_when_the_holder_dies() {
     let server = Server::start().unwrap();
-    let clients = [client(&server.url()).await, client(&server.url()).await];
+    // A busy machine is not to make a client seem dead, whose waiters would queue again as others.
+    let url = server.url();
+    let quiet = || connect(&url, |options| options.waiter_timeout(ms(6000)));
+    let clients = [quiet().await.unwrap(), quiet().await.unwrap()];
     let lock = clients[0].lock("x");
     std::mem::forget(
         lock.clone()
@@ -185,7 +189,7 @@ async fn ten_thousand_waiters_are_served_in_order_when_the_holder_dies() {
     let died = Instant::now();
     eventually_async(SOON, async || !entered.lock().unwrap().is_empty()).await;
     assert!(
-        died.elapsed() < A_LOOK + ms(500),
+        died.elapsed() < ms(2000 + 1500),
         "nobody entered for {:?}",
         died.elapsed()
     );
@@ -196,10 +200,10 @@ async fn ten_thousand_waiters_are_served_in_order_when_the_holder_dies() {
     let order = entries
         .iter()
         .map(|entry| -> lockyard::Owner { entry.split('/').next().unwrap().parse().unwrap() });
-    assert!(
-        order.eq(entered.lock().unwrap().iter().cloned()),
-        "not in the order of tickets"
-    );
+    let order: Vec<_> = order.collect();
+    let entered = entered.lock().unwrap().clone();
+    let differs = order.iter().zip(&entered).position(|(a, b)| a != b);
+    assert_eq!(differs, None, "of 10 000, {} have entered", entered.len());
     let scripts = server.scripts().unwrap() - scripts;
     assert!(scripts < 12_000, "{scripts} scripts to serve 10 000");
     assert_quick_scripts(&server);

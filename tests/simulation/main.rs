@@ -6,7 +6,9 @@
 )]
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Parser, Subcommand};
@@ -25,7 +27,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs many seeds; a failing one is made small and shown step by step.
+    /// Runs many seeds; a failing one is made smaller and shown step by step, with exit status 1.
+    ///
+    /// After each step (a command that the server runs, a message that is heard, or what a task does) all laws are
+    /// checked, such as that one owner holds at most; `tests/simulation/law.rs` lists them.
     Simulate(Simulate),
     /// Breaks the scripts and core on purpose, and tells how many seeds it takes to notice each breakage.
     Mutate(Mutate),
@@ -34,15 +39,16 @@ enum Command {
 #[derive(Args)]
 struct Simulate {
     /// How many seeds to run.
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, value_parser = at_least_one::<u64>)]
     seeds: u64,
     /// The first seed; with `--seeds 1` its steps are shown in any case.
     #[arg(long, default_value_t = 0)]
     from: u64,
-    /// Runs for so many minutes instead.
+    /// Runs for so many minutes, whatever `--seeds` says.
     #[arg(long)]
     minutes: Option<u64>,
-    /// Which faults may strike: mixed (other ones in each seed), all, none, or some, such as `pause,lost-reply`.
+    /// Which faults may strike: mixed (other ones in each seed), all, none, or some of slow, lost-command, lost-reply,
+    /// lost-message, twice, reconnect, half-open, pause, crash, cancel, flush, delete, clock, force, with commas.
     #[arg(long, default_value = "mixed")]
     faults: String,
     #[command(flatten)]
@@ -52,30 +58,40 @@ struct Simulate {
 #[derive(Args, Clone, Copy)]
 struct Size {
     /// How many clients there are.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = at_least_one::<usize>)]
     clients: usize,
     /// How many tasks each has.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = at_least_one::<usize>)]
     tasks: usize,
     /// How often each locks something.
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 4, value_parser = at_least_one::<usize>)]
     rounds: usize,
     /// How many locks they share.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = at_least_one::<usize>)]
     locks: usize,
 }
 
 #[derive(Args)]
 struct Mutate {
     /// How many seeds each breakage gets.
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, value_parser = at_least_one::<u64>)]
     seeds: u64,
     /// Deletes and negates each line of the scripts in turn as well.
     #[arg(long)]
     lines: bool,
     /// Takes only every so many-th breakage.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = at_least_one::<usize>)]
     every: usize,
+}
+
+fn at_least_one<T: FromStr<Err: fmt::Display> + Default + PartialEq>(
+    text: &str,
+) -> Result<T, String> {
+    let number: T = text.parse().map_err(|error: T::Err| error.to_string())?;
+    match number == T::default() {
+        true => Err("it must be at least 1".to_owned()),
+        false => Ok(number),
+    }
 }
 
 fn main() -> ExitCode {
@@ -94,10 +110,10 @@ fn simulate(arguments: &Simulate) -> Result<ExitCode, String> {
     let plan = |seed| {
         let mixed = Plan::mixed(seed);
         Plan {
-            clients: arguments.size.clients.max(1),
+            clients: arguments.size.clients,
             tasks: arguments.size.tasks,
             rounds: arguments.size.rounds,
-            locks: arguments.size.locks.max(1),
+            locks: arguments.size.locks,
             faults: faults.clone().unwrap_or_else(|| mixed.faults.clone()),
             ..mixed
         }
@@ -186,7 +202,7 @@ fn mutate(arguments: &Mutate) -> ExitCode {
     if arguments.lines {
         all.extend(lines());
     }
-    let all: Vec<Mutant> = all.into_iter().step_by(arguments.every.max(1)).collect();
+    let all: Vec<Mutant> = all.into_iter().step_by(arguments.every).collect();
     let mut survivors = 0;
     for mutant in &all {
         let noticed = (0..arguments.seeds).find_map(|seed| {

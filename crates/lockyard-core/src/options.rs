@@ -15,12 +15,13 @@ use crate::lease::Lease;
 ///
 /// ```
 /// use std::time::Duration;
-/// use lockyard_core::{ClientOptions, Lease};
+/// # mod lockyard { pub use lockyard_core::*; }
+/// use lockyard::{ClientOptions, Lease};
 ///
 /// let options = ClientOptions::from_url("redis://127.0.0.1:6379")?
 ///     .prefix("shop:")
 ///     .lease(Lease::Renewed(Duration::from_secs(10)));
-/// # Ok::<(), lockyard_core::Error>(())
+/// # Ok::<(), lockyard::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct ClientOptions {
