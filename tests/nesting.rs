@@ -1,3 +1,6 @@
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use lockyard::{Client, Error, HoldState, Lease, LockGuard, Owner};
@@ -663,4 +666,30 @@ async fn a_place_that_is_learnt_of_after_the_owners_grant_is_not_waited_in() {
     shares.release().await.unwrap();
     granted.release().await.unwrap();
     eventually(SOON, || server.keys("*").unwrap().is_empty());
+}
+
+// Red if a share that others asked for counts before its renewal is answered (`is_served_by` in core's id.rs).
+#[tokio::test]
+async fn a_longer_lease_counts_when_its_renewal_is_answered() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let client = patient(&proxy.url()).await;
+    let lock = client.lock("x").with_owner(&client.owner());
+    let fixed = lock.clone().with_lease(Lease::Fixed(ms(5000)));
+    let outer = fixed.acquire().await.unwrap();
+    let held = proxy.once(Script::Renew.calls(), Action::Hold);
+    let mut first = pin!(lock.acquire());
+    tokio::select! {
+        biased;
+        _ = first.as_mut() => panic!("it is renewed first"),
+        () = held.wait_fired_async(1, SOON) => {}
+    }
+    let mut second = pin!(lock.acquire());
+    let ready = poll_fn(|context| Poll::Ready(second.as_mut().poll(context).is_ready())).await;
+    assert!(!ready, "the first one's renewal is not answered yet");
+    proxy.let_go();
+    let inner = [soon(first).await.unwrap(), soon(second).await.unwrap()];
+    for guard in inner.into_iter().chain([outer]) {
+        guard.release().await.unwrap();
+    }
 }

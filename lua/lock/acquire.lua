@@ -159,8 +159,9 @@ end
 
 local reply = {us}
 for i = 1, #KEYS / 4 do
-  local ok, status, value, look = true, 1, "", 0
+  local status, value, look = 1, "", 0
   if #KEYS == 4 or not enter(KEYS[4 * i - 3], KEYS[4 * i - 2], ARGV[3 * i], ARGV[3 * i + 1], ARGV[3 * i + 2]) then
+    local ok
     ok, status, value, look = pcall(one, i)
     if not ok then status, value, look = -1, type(status) == "table" and status.err or status, 0 end
   end

@@ -16,6 +16,8 @@ pub enum Fault {
     LostMessage,
     /// A command arrives a second time, up to a validity later.
     Twice,
+    /// The server has forgotten its scripts, so a command is refused, and goes once more with the text.
+    NoScript,
     /// A connection ends; what is under way on it arrives or not, and its replies do not.
     Reconnect,
     /// A client's inbox counts as a subscriber, but hears nothing.
@@ -38,12 +40,13 @@ pub enum Fault {
 
 impl Fault {
     /// Every kind.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Slow,
         Self::LostCommand,
         Self::LostReply,
         Self::LostMessage,
         Self::Twice,
+        Self::NoScript,
         Self::Reconnect,
         Self::HalfOpen,
         Self::Pause,

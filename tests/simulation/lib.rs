@@ -3,7 +3,7 @@
 //! One seed decides everything: what tasks do, how long each command, reply and message takes, what is lost, doubled or
 //! late, who is paused or dies. A seed that fails does so again, step for step, on every machine.
 //!
-//! - [`plan`]: what a run is made of, and how it is made smaller.
+//! - `plan`: what a run is made of, and how it is made smaller.
 //! - `world`: the server, its clock and the network; `link`: a client's way through it.
 //! - `tasks`: what users do; `faults`: what befalls them.
 //! - `laws`: what is watched after each step.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use lockyard_core::__private::{Backend, BoxFuture, Call, Fault, Lane, Moment, Reply};
 use tokio::sync::oneshot;
 
+use crate::faults::Fault as Trouble;
 use crate::network::Command;
 use crate::world::World;
 
@@ -16,6 +17,19 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
+    /// As the real backend has it: what may have come in between when the text is sent is not known to it.
+    async fn run_script(&self, command: Command) -> Result<Reply, Fault> {
+        let forgotten = self.world.inner().strikes(Trouble::NoScript, 15);
+        if forgotten {
+            let refused = Command {
+                script: None,
+                ..command.clone()
+            };
+            self.send(refused).await?;
+        }
+        self.send(command).await
+    }
+
     async fn send(&self, command: Command) -> Result<Reply, Fault> {
         let (answer, answered) = oneshot::channel();
         self.world
@@ -39,7 +53,7 @@ impl Backend for Wire {
     }
 
     fn run<'a>(&'a self, lane: Lane, call: Call<'a>) -> BoxFuture<'a, Result<Reply, Fault>> {
-        Box::pin(self.send(Command {
+        Box::pin(self.run_script(Command {
             client: self.client,
             lane,
             script: Some(call.script.text()),

@@ -48,7 +48,7 @@ struct Simulate {
     #[arg(long)]
     minutes: Option<u64>,
     /// Which faults may strike: mixed (other ones in each seed), all, none, or some of slow, lost-command, lost-reply,
-    /// lost-message, twice, reconnect, half-open, pause, crash, cancel, flush, delete, clock, force, with commas.
+    /// lost-message, twice, no-script, reconnect, half-open, pause, crash, cancel, flush, delete, clock, force, with commas.
     #[arg(long, default_value = "mixed")]
     faults: String,
     #[command(flatten)]

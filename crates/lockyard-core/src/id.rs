@@ -170,10 +170,14 @@ impl Share {
             _ => false,
         };
         match self.lease {
-            Lease::Renewed(_) => held
-                .shares
-                .iter()
-                .any(|other| now < other.ends && served(other)),
+            // A lease that others asked for has come to pass only when a renewal is answered.
+            Lease::Renewed(lease) => {
+                held.cell.remaining(now) >= lease / 3
+                    && held
+                        .shares
+                        .iter()
+                        .any(|other| now < other.ends && served(other))
+            }
             Lease::Fixed(lease) => self.ends <= held.cell.deadline().after(margin(lease)),
         }
     }
