@@ -14,6 +14,7 @@ local time = call("TIME")
 local holds = call("HGETALL", KEYS[1])
 local reply = {time[1] * 1000000 + time[2], call("ZCARD", KEYS[2]), #holds}
 for _, part in ipairs(holds) do reply[#reply + 1] = part end
-local waiters = call("ZRANGE", KEYS[2], 0, ARGV[1] - 1, "WITHSCORES")
+-- Up to -1 would be up to the last.
+local waiters = ARGV[1] == "0" and {} or call("ZRANGE", KEYS[2], 0, ARGV[1] - 1, "WITHSCORES")
 for _, part in ipairs(waiters) do reply[#reply + 1] = part end
 return reply
