@@ -6,6 +6,7 @@ use lockyard::HoldState;
 
 use crate::law::{Breach, Law};
 use crate::laws::{Guard, Laws, key, patience, phantom};
+use crate::plan::LEASE;
 
 impl Laws {
     pub(crate) fn check(&mut self, server_ms: u64, now: u64) -> Option<Breach> {
@@ -117,7 +118,15 @@ impl Laws {
             }
         }
         self.phantoms = phantoms;
-        let stays = |(_, since): &(&String, &u64)| now.saturating_sub(**since) > phantom();
+        let stays = |(_, since): &(&String, &u64)| {
+            let lease = LEASE.as_millis() as u64;
+            let excused = if **since <= self.stepped_back {
+                lease
+            } else {
+                0
+            };
+            now.saturating_sub(**since) > phantom() + excused
+        };
         if let Some((hold, since)) = self.phantoms.iter().find(stays) {
             let how = format!("nobody wants {hold} since {since} ms");
             self.find(Law::NoPhantom, how);

@@ -57,6 +57,10 @@ pub(crate) struct Laws {
     pub(crate) frozen: BTreeMap<String, u64>,
     /// Guards that have been seen lost.
     pub(crate) lost: BTreeSet<u64>,
+    /// Until when a copy may arrive that only the server's clock, stepped back, takes for valid.
+    pub(crate) stepped_back: u64,
+    /// The tickets with which ids have asked to queue again.
+    pub(crate) kept: BTreeMap<String, u64>,
     /// Since when each hold is wanted by nobody.
     pub(crate) phantoms: BTreeMap<String, u64>,
     /// The greatest token of each lock.
@@ -163,7 +167,7 @@ impl Laws {
         }
         for (key, view) in &mut views {
             let old = self.locks.get(key).cloned().unwrap_or_default();
-            if let Some(how) = view.overtaken(&old, server_ms) {
+            if let Some(how) = view.overtaken(&old, &self.kept, server_ms) {
                 self.find(Law::Order, format!("{key}: {how}"));
             }
             let token = view

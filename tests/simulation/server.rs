@@ -55,6 +55,21 @@ impl Inner {
             args: &command.args,
         };
         let (reply, messages) = self.store.run(call, us);
+        if name == "acquire" {
+            for item in command.args[2..].chunks_exact(3) {
+                if let [Arg::Text(hold), _, Arg::Text(wish)] = item {
+                    let wish = String::from_utf8_lossy(wish);
+                    let ticket = wish
+                        .rsplit('|')
+                        .next()
+                        .and_then(|ticket| ticket.parse().ok());
+                    if let Some(ticket @ 1..) = ticket {
+                        let hold = String::from_utf8_lossy(hold).into_owned();
+                        self.laws.kept.insert(hold, ticket);
+                    }
+                }
+            }
+        }
         let forced = |arg: &Arg| matches!(arg, Arg::Text(text) if text.starts_with(b"!"));
         if name == "release" && command.args.iter().any(forced) {
             let lock = String::from_utf8_lossy(&command.keys[0]);

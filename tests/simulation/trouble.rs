@@ -93,6 +93,8 @@ pub(crate) async fn trouble(world: &Arc<World>, plan: &Plan) {
                 Fault::Clock => {
                     let step = world.rng.i64(-1500..1500);
                     world.stepped += step * 1000;
+                    // By its step later, and as late as a copy may be.
+                    world.laws.stepped_back = now + 1500 + 1500;
                     for lock in 0..plan.locks {
                         // A hold's end by the server has moved, for as long as it may last.
                         let lease = LEASE.as_millis() as u64;

@@ -100,9 +100,21 @@ impl View {
     }
 
     /// Whether a hold is new although an earlier waiter is left.
-    pub(crate) fn overtaken(&self, old: &Self, server_ms: u64) -> Option<String> {
-        let ticket = |hold: &str| old.queue.iter().find(|(_, waiter)| waiter == hold);
-        let ticket = |hold: &str| ticket(hold).map_or(u64::MAX, |(ticket, _)| *ticket);
+    ///
+    /// `kept` has the tickets with which ids have asked to queue again.
+    pub(crate) fn overtaken(
+        &self,
+        old: &Self,
+        kept: &BTreeMap<String, u64>,
+        server_ms: u64,
+    ) -> Option<String> {
+        let place = |hold: &str| old.queue.iter().find(|(_, waiter)| waiter == hold);
+        let ticket = |hold: &str| {
+            place(hold)
+                .map(|(ticket, _)| ticket)
+                .or_else(|| kept.get(hold))
+        };
+        let ticket = |hold: &str| ticket(hold).copied().unwrap_or(u64::MAX);
         // Several of one owner may enter in one script, all with the first.
         let mut entered: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
         for hold in self.new_since(old, server_ms) {
