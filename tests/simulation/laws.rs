@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::law::{Breach, Law};
 use crate::plan::{LEASE, OPERATION_TIMEOUT, Plan, WAITER_TIMEOUT};
-use crate::view::View;
+use crate::view::{self, View};
 
 /// How long a free lock may be left so while somebody waits: a look, a command that is not answered and its
 /// repetition, and the longest back-off between them; where all arrives only a look, if a lease ran out, or a message.
@@ -135,11 +135,7 @@ impl Laws {
 
     /// A message about a hold had so many receivers, the script of which has ended.
     pub(crate) fn granted(&mut self, hold: &str, receivers: u64, now: u64) {
-        let client = hold
-            .split('/')
-            .nth(1)
-            .and_then(|local| local.split('.').next());
-        let frozen = client.and_then(|client| self.frozen.get(client));
+        let frozen = self.frozen.get(view::client(hold));
         if receivers > 0 && frozen.is_some_and(|since| now - since > dead()) {
             self.find(
                 Law::Dead,

@@ -42,9 +42,13 @@ impl Hold {
     }
 
     pub(crate) fn client(&self) -> &str {
-        let local = self.id.split('/').nth(1).unwrap_or_default();
-        local.split('.').next().unwrap_or_default()
+        client(&self.id)
     }
+}
+
+pub(crate) fn client(hold: &str) -> &str {
+    let local = hold.split('/').nth(1).unwrap_or_default();
+    local.split('.').next().unwrap_or_default()
 }
 
 fn owner(hold: &str) -> &str {

@@ -122,7 +122,7 @@ impl Acquire<'_> {
     async fn repeat(&mut self) -> Result<Option<Hold>, Error> {
         let core = self.runtime.core();
         let mut spin = Backoff::new(Duration::from_millis(1), Duration::from_millis(250));
-        let mut retry = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
+        let mut retry = Backoff::retry();
         let mut troubled = false;
         loop {
             match self.attempt().await? {
@@ -248,7 +248,7 @@ impl Acquire<'_> {
         look: Duration,
     ) -> Result<Attempt, Error> {
         let core = self.runtime.core();
-        let look = (look + Duration::from_millis(1)).min(core.look_interval());
+        let look = core.look_in(look);
         core.with(|state| {
             state.answered(sync);
             state.queued(claim.seq, self.ticket, sync.received.after(look));

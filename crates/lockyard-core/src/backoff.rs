@@ -18,6 +18,11 @@ impl Backoff {
         }
     }
 
+    /// For what a server did not answer.
+    pub(crate) fn retry() -> Self {
+        Self::new(Duration::from_millis(10), Duration::from_secs(1))
+    }
+
     /// Sleeps longer each time, but never beyond `until`.
     pub(crate) async fn sleep(&mut self, core: &Core, until: Moment) {
         let delay = self.next.mul_f64(0.5 + core.fraction() / 2.0);

@@ -98,6 +98,12 @@ impl Core {
         third - third.mul_f64(self.fraction() * 0.1)
     }
 
+    /// How long a waiter waits with its look, when the server says after what time one may find something new.
+    pub(crate) fn look_in(&self, look: Duration) -> Duration {
+        look.saturating_add(Duration::from_millis(1))
+            .min(self.look_interval())
+    }
+
     /// A random number in [0, 1).
     pub(crate) fn fraction(&self) -> f64 {
         (self.backend.random() >> 11) as f64 / (1u64 << 53) as f64

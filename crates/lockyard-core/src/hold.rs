@@ -153,7 +153,7 @@ impl Hold {
     pub(crate) async fn renew_now(&self) -> Result<(), Fault> {
         let core = self.core();
         let until = core.now().after(core.valid());
-        let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
+        let mut backoff = Backoff::retry();
         loop {
             let Some(renewal) = core.with(|state| Renewal::of(state, self.seq, core.now())) else {
                 return Ok(());
@@ -212,10 +212,7 @@ impl Drop for Hold {
             return;
         }
         let core = self.runtime.core();
-        let parting = core.with(|state| state.part(self.seq, self.share, core.now()));
-        if let Some(Parting::Last(..)) = parting {
-            core.with(|state| state.set_due(self.seq, core.now()));
-        }
+        core.with(|state| state.part_in_background(self.seq, self.share, core.now()));
         self.log_release("dropped");
     }
 }

@@ -59,16 +59,20 @@ impl State {
         Some(Parting::Shared(state))
     }
 
+    /// A guard gives up its share, and leaves a release to the watchdog.
+    pub(crate) fn part_in_background(&mut self, seq: u64, number: u64, now: Moment) {
+        if let Some(Parting::Last(..)) = self.part(seq, number, now) {
+            self.set_due(seq, now);
+        }
+    }
+
     /// Whoever asked for the id does not want it any more, whatever has become of it.
     pub(crate) fn abandon(&mut self, seq: u64, now: Moment) {
         let Some(id) = self.ids.get(&seq) else { return };
         let all = broken("a dropped acquire takes others along");
         if matches!(id.phase, Phase::Held(_) | Phase::Lost(_)) && !all {
             // Granted without anybody's taking it; but others of the owner may share the hold by now.
-            if let Some(Parting::Last(..)) = self.part(seq, 0, now) {
-                self.set_due(seq, now);
-            }
-            return;
+            return self.part_in_background(seq, 0, now);
         }
         self.give_up(seq, now);
     }

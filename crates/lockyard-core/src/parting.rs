@@ -22,7 +22,7 @@ impl Hold {
             seq: self.seq,
         };
         let until = core.now().after(core.valid()).min(deadline);
-        let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
+        let mut backoff = Backoff::retry();
         let mut first = true;
         loop {
             let left = until.since(core.now()).min(core.valid() / 3);

@@ -49,9 +49,7 @@ impl Release {
             lane: leaving.lane,
         })
     }
-}
 
-impl Release {
     fn is_news(&self) -> bool {
         match &self.of {
             Of::Id(_) => true,

@@ -216,10 +216,12 @@ fn settle(
         }
         Renewed::Held(_) => renewed(state, renewal, deadline, sent, now),
         Renewed::Queued(look) if waits && state.looks(seq) => {
-            let look = look
-                .saturating_add(Duration::from_millis(1))
-                .min(core.look_interval());
-            state.set_due(seq, if again { now } else { now.after(look) });
+            let look = if again {
+                Duration::ZERO
+            } else {
+                core.look_in(*look)
+            };
+            state.set_due(seq, now.after(look));
         }
         Renewed::Queued(_) if waits && again => state.set_due(seq, now),
         Renewed::Queued(_) => {}
