@@ -116,6 +116,27 @@ async fn trouble_that_passes_is_told_and_waited_for() {
     }
 }
 
+// Red when the last fault is told, whatever it is.
+#[tokio::test]
+async fn what_the_server_said_is_told_though_it_is_out_of_reach_by_now() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let timeout = ms(1500);
+    let client = connect(&proxy.url(), |options| options.operation_timeout(timeout))
+        .await
+        .unwrap();
+    let text = "LOADING Redis is loading the dataset in memory";
+    let rule = proxy.always(is_script, Action::error(text));
+    let lock = client.lock("x");
+    let (tried, inspected, ()) = tokio::join!(lock.try_acquire(), lock.inspect(), async {
+        rule.wait_fired_async(2, SOON).await;
+        server.kill();
+    });
+    for error in [tried.err(), inspected.err()] {
+        assert_tells(&error.unwrap(), "Refused", "still loading", text, true);
+    }
+}
+
 /// Trouble that waiting does not end is told at once, by the waiting forms as well.
 async fn check_lasting(text: &str, advice: &str, retryable: bool) {
     let server = Server::start().unwrap();

@@ -30,6 +30,7 @@ use crate::lease::margin;
 use crate::nests::Nest;
 use crate::owner::Owner;
 use crate::reply::{self, Acquired};
+use crate::retry::Retry;
 use crate::runtime::Runtime;
 use crate::sync::Sync;
 
@@ -122,7 +123,7 @@ impl Acquire<'_> {
     async fn repeat(&mut self) -> Result<Option<Hold>, Error> {
         let core = self.runtime.core();
         let mut spin = Backoff::new(Duration::from_millis(1), Duration::from_millis(250));
-        let mut retry = Backoff::retry();
+        let mut retry = Retry::new(core, self.until);
         let mut troubled = false;
         loop {
             match self.attempt().await? {
@@ -132,20 +133,17 @@ impl Acquire<'_> {
                 Attempt::Busy => spin.sleep(core, self.until).await,
                 Attempt::Again => {}
                 Attempt::Failed(fault) => {
-                    let time_is_up = core.now() >= self.until;
-                    let passes = fault.passes();
-                    let error = core.error(&self.spec.name, fault);
-                    if time_is_up || !passes {
-                        return Err(error);
-                    }
+                    let fault = retry
+                        .may_go_on(fault)
+                        .map_err(|fault| core.error(&self.spec.name, fault))?;
                     if !std::mem::replace(&mut troubled, true) {
                         tracing::warn!(
                             lock = self.spec.name,
-                            error = &error as &dyn std::error::Error,
+                            error = &core.error(&self.spec.name, fault) as &dyn std::error::Error,
                             "trying on to acquire"
                         );
                     }
-                    retry.sleep(core, self.until).await;
+                    retry.sleep().await;
                 }
             }
         }

@@ -7,7 +7,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::backend::{Fault, Lane};
-use crate::backoff::Backoff;
 use crate::breakages::broken;
 use crate::cell::{Cell, FencingToken, HoldState};
 use crate::core::Core;
@@ -17,6 +16,7 @@ use crate::lease::{Lease, checked};
 use crate::leaving::Parting;
 use crate::owner::Owner;
 use crate::renewal::{self, Renewal};
+use crate::retry::Retry;
 use crate::runtime::Runtime;
 
 /// A guard's share of a hold; dropped, it is released in the background.
@@ -152,17 +152,14 @@ impl Hold {
     /// Renews on the caller's path, until it is answered or the operation timeout is over.
     pub(crate) async fn renew_now(&self) -> Result<(), Fault> {
         let core = self.core();
-        let until = core.now().after(core.valid());
-        let mut backoff = Backoff::retry();
+        let mut retry = Retry::new(core, core.now().after(core.valid()));
         loop {
             let Some(renewal) = core.with(|state| Renewal::of(state, self.seq, core.now())) else {
                 return Ok(());
             };
             match renewal::send(core, Lane::Caller, std::slice::from_ref(&renewal)).await {
-                Err(fault) if fault.passes() && core.now() < until => {
-                    backoff.sleep(core, until).await
-                }
-                result => return result,
+                Err(fault) => retry.after(fault).await?,
+                Ok(()) => return Ok(()),
             }
         }
     }

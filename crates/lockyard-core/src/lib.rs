@@ -32,6 +32,7 @@ mod parting;
 mod releases;
 mod renewal;
 mod reply;
+mod retry;
 mod runtime;
 mod script;
 mod state;

@@ -6,13 +6,13 @@ use bytes::Bytes;
 
 use crate::acquire::GRACE;
 use crate::backend::{Arg, Fault, Lane, Moment};
-use crate::backoff::Backoff;
 use crate::core::Core;
 use crate::error::{Error, ServerError};
 use crate::gather::{self, Item};
 use crate::hold::Hold;
 use crate::inbox;
 use crate::reply::{self, Answer};
+use crate::retry::Retry;
 
 impl Hold {
     pub(crate) async fn release_last(&self, deadline: Moment, entry: &Bytes) -> Result<(), Error> {
@@ -22,7 +22,7 @@ impl Hold {
             seq: self.seq,
         };
         let until = core.now().after(core.valid()).min(deadline);
-        let mut backoff = Backoff::retry();
+        let mut retry = Retry::new(core, until);
         let mut first = true;
         loop {
             let left = until.since(core.now()).min(core.valid() / 3);
@@ -41,19 +41,17 @@ impl Hold {
                 Err(fault) => fault,
             };
             first = false;
-            let passes = fault.passes();
-            if passes && core.now() < until {
-                backoff.sleep(core, until).await;
-                continue;
+            if let Err(fault) = retry.after(fault).await {
+                let passes = fault.passes();
+                let source = core.error(&self.spec.name, fault);
+                return Err(match passes {
+                    true => Error::OutcomeUnknown {
+                        name: self.spec.name.clone(),
+                        source: Box::new(source),
+                    },
+                    false => source,
+                });
             }
-            let source = core.error(&self.spec.name, fault);
-            return Err(match passes {
-                true => Error::OutcomeUnknown {
-                    name: self.spec.name.clone(),
-                    source: Box::new(source),
-                },
-                false => source,
-            });
         }
     }
 

@@ -18,6 +18,7 @@ use crate::name;
 use crate::options::ClientOptions;
 use crate::owner::Owner;
 use crate::reply::{self, Answer};
+use crate::retry::Retry;
 use crate::script::{Family, Script};
 use crate::watchdog;
 
@@ -105,7 +106,7 @@ impl Runtime {
     ) -> Result<Reply, Error> {
         let core = &self.core;
         let until = core.now().after(core.valid());
-        let mut backoff = crate::backoff::Backoff::new(RETRY, core.valid());
+        let mut retry = Retry::new(core, until);
         loop {
             if core.with(|state| state.closed) {
                 return Err(Error::Closed);
@@ -114,10 +115,10 @@ impl Runtime {
             let timeout = until.since(core.now()).max(GRACE);
             match core.call(Lane::Caller, script, keys, args, timeout).await {
                 Ok((reply, _)) => return Ok(reply),
-                Err(fault) if fault.passes() && core.now() < until => {
-                    backoff.sleep(core, until).await
-                }
-                Err(fault) => return Err(core.error(&spec.name, fault)),
+                Err(fault) => retry
+                    .after(fault)
+                    .await
+                    .map_err(|fault| core.error(&spec.name, fault))?,
             }
         }
     }
@@ -210,8 +211,6 @@ impl Runtime {
         self.core.wake.notify_one();
     }
 }
-
-const RETRY: std::time::Duration = std::time::Duration::from_millis(10);
 
 impl Drop for Runtime {
     fn drop(&mut self) {
