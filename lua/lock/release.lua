@@ -14,6 +14,7 @@
 -- Late     harmless: creates nothing, and a hold id is never used again.
 -- Cost     O(log n) in the queue for each entry, and up to 100 dead waiters in all.
 local call = redis.call
+local items = #KEYS / 4
 if #ARGV == 3 and call("EXISTS", KEYS[2]) == 0 then
   if call("HDEL", KEYS[1], string.match(ARGV[3], "^[^|]+")) == 1 then return 1 end
 end
@@ -21,6 +22,7 @@ end
 local inbox = ARGV[1]
 local time = call("TIME")
 local us = time[1] * 1000000 + time[2]
+local lock, queue, alive, fence
 -- shared: clock
 local ms = (us - us % 1000) / 1000
 local more, budget, news = 0, 100, {}
@@ -28,13 +30,13 @@ local more, budget, news = 0, 100, {}
 local function text(number) return string.format("%d", number) end
 local function grow(key, ttl) if call("PTTL", key) < ttl then call("PEXPIRE", key, ttl) end end
 -- end
--- shared: hold
--- When the last hold of the lock that was pruned last is over, ms.
-local latest = 0
+-- shared: hash
+-- When the last hold is over, ms.
+local ends
 -- Removes what has run out; returns the token (":n", or "" if unfenced) of the hold that the owner has, if it has one.
-local function prune(lock, owner)
+local function sweep(owner)
   local token
-  latest = 0
+  ends = 0
   local holds = call("HGETALL", lock)
   for i = 1, #holds, 2 do
     local deadline, own = string.match(holds[i + 1], "^%d+:(%d+):%d+(.*)$")
@@ -44,86 +46,120 @@ local function prune(lock, owner)
     elseif owner and string.sub(holds[i], 1, #owner + 1) == owner .. "/" then
       token = token or own
     end
-    latest = math.max(latest, deadline)
+    ends = math.max(ends, deadline)
   end
   return token
 end
-local function mint(fence)
+local function mint()
   if tonumber(call("GET", fence) or 0) < us then call("SET", fence, text(us)) else call("INCR", fence) end
   call("PEXPIRE", fence, 86400000)
   return ":" .. call("GET", fence)
 end
-local function put(lock, hold, lease, token)
-  latest = math.max(latest, ms + lease)
+-- Writes a hold, with a token if it has to have one.
+local function write(hold, kind, lease, token)
+  token = token or kind == "f" and mint() or ""
+  ends = math.max(ends, ms + lease)
   call("HSETNX", lock, hold, "1:" .. text(ms + lease) .. ":" .. text(ms) .. token)
   grow(lock, lease)
+  return token
 end
 -- end
+-- shared: lock
+-- The rule of entry: one owner at a time, as often as it likes.
+-- Takes up the i-th lock.
+local function at(i) lock, queue, alive, fence = KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i] end
+local prune = sweep
+-- Whether the first of the queue may fit at all, and whether it does.
+local function open() return call("EXISTS", lock) == 0 end
+local function fits() return true end
+local function put(hold, kind, _, lease) return write(hold, kind, lease) end
+local function erase(hold) return call("HDEL", lock, hold) end
+local function drop(entry) return erase(string.match(entry, "^[^|]+")) end
+-- end
 -- shared: grant
-local function leave(queue, alive, entry)
+local function leave(entry)
   local left = call("ZREM", queue, entry)
   -- Not DEL, which would take data of another type as well.
   if call("EXISTS", queue) == 0 then redis.pcall("ZREMRANGEBYSCORE", alive, "-inf", "+inf") end
   return left
 end
--- Gives a free lock to the first waiter that lives, and returns its token if that is `own`.
--- A dead waiter's entry goes at once: passed over but kept, it would leave the lock free behind it.
-local function grant(lock, queue, alive, fence, own)
-  while call("EXISTS", lock) == 0 do
-    local entry = call("ZRANGE", queue, 0, 0)[1]
-    if not entry then return end
-    if budget == 0 then more = 1 return end
-    budget = budget - 1
-    local hold, client, kind, lease, first = string.match(entry, "^(.-/(.-)%..-)|(.-)|.-|(%d+)|(%d+)$")
-    if entry == own then
-      local token = kind == "f" and mint(fence) or ""
-      leave(queue, alive, entry)
-      put(lock, hold, tonumber(lease), token)
-      return token
-    end
-    -- What is no entry of ours can hold nothing, and goes like the dead.
-    if hold and tonumber(call("ZSCORE", alive, client) or 0) > ms then
-      local token = kind == "f" and mint(fence) or ""
-      local message = "granted " .. text(us) .. " " .. entry .. token
-      local told = redis.pcall("PUBLISH", inbox .. client, message)
-      -- Without the right to publish the entry stays, and its own look grants it.
-      if type(told) == "table" then return end
-      if told > 0 then
-        news[#news + 1] = message
-        put(lock, hold, tonumber(first), token)
+-- Tells a client that some of its waiters hold now; true if it does not hear, and they are gone.
+local function deaf(client, entries, words)
+  local message = "granted " .. text(us) .. " " .. table.concat(words, " ")
+  local told = redis.pcall("PUBLISH", inbox .. client, message)
+  -- Without the right to publish they stay in the queue, and their own looks let them in.
+  local denied = type(told) == "table"
+  for _, entry in ipairs(entries) do
+    if denied or told == 0 then drop(entry) end
+    if not denied then leave(entry) end
+  end
+  if not denied and told > 0 then news[#news + 1] = message end
+  return told == 0
+end
+-- Lets in those at the head of the queue that fit; returns the token of `mine` if that is one of them.
+-- A dead waiter's entry goes at once: passed over but kept, it would keep others out.
+local function grant(mine)
+  local token, anew
+  repeat
+    local clients, entries, words, from = {}, {}, {}, 0
+    while open() do
+      local entry = call("ZRANGE", queue, from, from)[1]
+      if not entry then break end
+      local hold, client, kind, weight, lease, first =
+        string.match(entry, "^(.-/(.-)%..-)|(.-)|(%d+)|(%d+)|(%d+)$")
+      local fit = hold and fits(kind, tonumber(weight))
+      if fit == false then break end
+      if budget == 0 then more = 1 break end
+      budget = budget - 1
+      if fit and entry == mine then
+        leave(entry)
+        token = put(hold, kind, weight, tonumber(lease))
+      elseif fit and (entries[client] or tonumber(call("ZSCORE", alive, client) or 0) > ms) then
+        if not entries[client] then entries[client], words[client], clients[#clients + 1] = {}, {}, client end
+        local list, said = entries[client], words[client]
+        list[#list + 1], said[#said + 1] = entry, entry .. put(hold, kind, weight, tonumber(first))
+        from = from + 1
+      else
+        -- Dead, or too heavy for ever, or no entry of ours.
+        leave(entry)
       end
     end
-    leave(queue, alive, entry)
-  end
+    anew = false
+    for _, client in ipairs(clients) do anew = deaf(client, entries[client], words[client]) or anew end
+  until not anew
+  return token
 end
 -- end
-local function revoke(lock, hold)
-  local held, client = call("HDEL", lock, hold), string.match(hold, "/(.-)%.")
-  if held == 1 and client then redis.pcall("PUBLISH", inbox .. client, "revoked " .. hold) end
+-- shared: release
+local function revoke(hold)
+  local held, client = erase(hold), string.match(hold, "/(.-)%.")
+  if held > 0 and client then redis.pcall("PUBLISH", inbox .. client, "revoked " .. hold) end
   return held
 end
-local function remove(k, queued, entry)
-  if string.byte(entry) == 33 then return revoke(KEYS[k], string.sub(entry, 2)) end
-  local held = call("HDEL", KEYS[k], string.sub(entry, 1, string.find(entry, "|", 1, true) - 1))
-  return held == 0 and queued and leave(KEYS[k + 1], KEYS[k + 2], entry) or held
+local function remove(queued, entry)
+  if string.byte(entry) == 33 then return revoke(string.sub(entry, 2)) end
+  local held = drop(entry)
+  return held == 0 and queued and leave(entry) or held
 end
-local function serve(k)
-  prune(KEYS[k])
-  grant(KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3])
+local function serve()
+  prune()
+  grant()
 end
 
-local reply, at = {0}, 2
-for k = 1, #KEYS, 4 do
-  local queued, last = call("EXISTS", KEYS[k + 1]) == 1, at + tonumber(ARGV[at])
-  for i = at + 1, last do
-    local ok, status = pcall(remove, k, queued, ARGV[i])
+local reply, from = {0}, 2
+for i = 1, items do
+  at(i)
+  local queued, last = call("EXISTS", queue) == 1, from + tonumber(ARGV[from])
+  for k = from + 1, last do
+    local ok, status = pcall(remove, queued, ARGV[k])
     -- pcall gives the error's text and not a table, from Redis 7 on.
     reply[#reply + 1] = (ok or type(status) == "string") and status or status.err
   end
   -- What keeps a waiter from being served is the waiter's affair, and told it when it looks.
-  if queued then pcall(serve, k) end
-  at = last + 1
+  if queued then pcall(serve) end
+  from = last + 1
 end
 reply[1] = more
 for _, message in ipairs(news) do reply[#reply + 1] = message end
 return reply
+-- end

@@ -58,7 +58,7 @@ impl Lock {
 
     fn acquire(&self, hold: &str, mode: &str, kind: &str) -> Vec<Value> {
         let terms = format!("10000|{}", self.inbox);
-        let wish = format!("{kind}{}|10000|0", &mode[..1]);
+        let wish = format!("{}{kind}|1|60000|10000|0", &mode[..1]);
         let args = [LATE, &terms, hold, "60000", &wish];
         self.run(ACQUIRE, &self.keys, &args)
     }

@@ -49,8 +49,12 @@ impl Id {
     }
 
     pub(super) fn entry(self) -> String {
-        let (hold, kind, lease) = (self.hold(), self.kind(), self.lease());
-        format!("{hold}|{kind}|1|{lease}|{GRANT}")
+        format!("{}|{}", self.hold(), self.rest())
+    }
+
+    /// What stands behind the hold id.
+    fn rest(self) -> String {
+        format!("{}|1|{}|{GRANT}", self.kind(), self.lease())
     }
 }
 
@@ -65,7 +69,7 @@ pub(super) fn acquire(wishes: &[Wish], valid: u64) -> Call {
             Ticket::Old => 5,
             Ticket::Late => valid,
         };
-        let wish = format!("{}{mode}|{GRANT}|{ticket}", id.kind());
+        let wish = format!("{mode}{}|{ticket}", id.rest());
         args.extend([id.hold(), id.lease().to_string(), wish]);
     }
     Call {

@@ -143,7 +143,7 @@ impl Bare {
             format!("{WAITER}|{}", self.inbox),
             id.hold(),
             LEASE.to_string(),
-            format!("{}{}|{GRANT}|{ticket}", id.kind(), &mode[..1]),
+            format!("{}{}|1|{LEASE}|{GRANT}|{ticket}", &mode[..1], id.kind()),
         ];
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let reply = self.run(ACQUIRE, &[self], &args)?;

@@ -102,24 +102,28 @@ const LUA: [(&str, &str, &str); 14] = [
     ),
     (
         "a look grants nothing",
-        "  token = grant(lock, queue, alive, fence, entry)\n  if token then return 1, token end\n",
+        "  token = grant(entry)\n  if token then return 1, token end\n",
         "",
     ),
     (
         "the dead are granted",
-        r#"tonumber(call("ZSCORE", alive, client) or 0) > ms"#,
-        "true",
+        r#"elseif fit and (entries[client] or tonumber(call("ZSCORE", alive, client) or 0) > ms) then"#,
+        "elseif fit then",
     ),
     (
         "dead waiters are passed over and kept",
-        "    leave(queue, alive, entry)\n  end\nend",
-        "  end\nend",
+        "or no entry of ours.\n        leave(entry)\n",
+        "or no entry of ours.\n        break\n",
     ),
-    ("a grant that nobody hears counts", "told > 0", "true"),
+    (
+        "a grant that nobody hears counts",
+        "denied or told == 0",
+        "denied",
+    ),
     (
         "a renewal makes a hold",
-        "    grant(lock, queue, alive, fence)\n    return 0, 0\n",
-        "    put(lock, hold, lease, \"\") return 1, \"\"\n",
+        "    grant()\n    return 0, 0\n",
+        "    return 1, put(hold, kind, weight, lease)\n",
     ),
     (
         "no key's time grows",
@@ -133,17 +137,17 @@ const LUA: [(&str, &str, &str); 14] = [
     ),
     (
         "a newcomer overtakes",
-        r#"call("EXISTS", lock, queue) > 0"#,
-        r#"call("EXISTS", lock) > 0"#,
+        r#"call("EXISTS", key, KEYS[4 * i - 2]) > 0"#,
+        r#"call("EXISTS", key) > 0"#,
     ),
     (
         "a held lock is entered",
-        r#" or call("EXISTS", lock, queue) > 0"#,
+        r#" or call("EXISTS", key, KEYS[4 * i - 2]) > 0"#,
         "",
     ),
     (
         "a fresh lock never ends",
-        r#"call("PEXPIRE", lock, lease)"#,
+        r#"call("PEXPIRE", key, lease)"#,
         "",
     ),
     (

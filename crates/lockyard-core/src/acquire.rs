@@ -41,6 +41,8 @@ pub enum Wait {
     Try,
     /// Not at all, and only to enter what the owner holds already.
     Reenter,
+    /// Not at all, and only beside holds of the same owner.
+    Upgrade,
     /// So long.
     For(Duration),
     /// Without limit.
@@ -69,7 +71,9 @@ pub async fn acquire(
     }
     let now = core.now();
     let (wait, until) = match wait {
-        Wait::Try | Wait::Reenter | Wait::For(Duration::ZERO) => (wait, now.after(core.valid())),
+        Wait::Try | Wait::Reenter | Wait::Upgrade | Wait::For(Duration::ZERO) => {
+            (wait, now.after(core.valid()))
+        }
         Wait::For(wait) => (Wait::For(wait), now.after(wait)),
         Wait::Forever => (wait, Moment::NEVER),
     };
@@ -151,7 +155,7 @@ impl Acquire<'_> {
 
     pub(crate) fn waits(&self) -> bool {
         match self.wait {
-            Wait::Try | Wait::Reenter | Wait::For(Duration::ZERO) => false,
+            Wait::Try | Wait::Reenter | Wait::Upgrade | Wait::For(Duration::ZERO) => false,
             Wait::For(_) | Wait::Forever => true,
         }
     }
@@ -249,7 +253,8 @@ impl Acquire<'_> {
         let look = core.look_in(look);
         core.with(|state| {
             state.answered(sync);
-            state.queued(claim.seq, self.ticket, sync.received.after(look));
+            let due = sync.received.after(look);
+            state.queued(claim.seq, self.ticket, due, sync.received);
         });
         tokio::select! {
             biased;
@@ -270,9 +275,7 @@ impl Acquire<'_> {
         match why {
             Acquired::Busy => Ok(Attempt::Busy),
             Acquired::Stale => Ok(Attempt::Failed(Fault::Unanswered(late()))),
-            Acquired::Unfenced => Err(Error::NotFenced {
-                name: self.spec.name.clone(),
-            }),
+            Acquired::Never(why) => Err(why.error(&self.spec.name, self.terms)),
             _ => Ok(Attempt::Again),
         }
     }

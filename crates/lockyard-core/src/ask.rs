@@ -11,7 +11,7 @@ use crate::backend::Arg;
 use crate::breakages::broken;
 use crate::error::Error;
 use crate::gather::Item;
-use crate::id::{Id, Outcome, Phase};
+use crate::id::{Id, Outcome, Phase, Terms};
 use crate::options::Waiting;
 use crate::runtime::Runtime;
 
@@ -36,7 +36,7 @@ impl Acquire<'_> {
             spec: self.spec.clone(),
             owner: self.owner.clone(),
             terms: self.terms,
-            entry,
+            entry: entry.clone(),
             sent,
             phase: Phase::Asked(tell),
             flying: false,
@@ -60,10 +60,12 @@ impl Acquire<'_> {
         };
         let mode = match self.wait {
             Wait::Reenter => 'r',
+            Wait::Upgrade => 'u',
             _ if self.waits() && inbox && core.options.waiting == Waiting::Queue => 'w',
             _ => 't',
         };
-        let wish = format!("{}{mode}|{grant}|{}", self.terms.kind, self.ticket);
+        let rest = std::str::from_utf8(&entry[hold.len() + 1..]).unwrap_or_default();
+        let wish = format!("{mode}{rest}|{}", self.ticket);
         let args = vec![
             Arg::Number(valid),
             Arg::Text(core.terms.clone()),
@@ -100,8 +102,8 @@ impl Acquire<'_> {
             None => write!(entry, "{client}:{seq}/{client}.{seq}"),
         };
         let hold = entry.len();
-        let written =
-            written.and_then(|()| write!(entry, "|{}|1|{lease}|{grant}", self.terms.kind));
+        let Terms { kind, weight, .. } = self.terms;
+        let written = written.and_then(|()| write!(entry, "|{kind}|{weight}|{lease}|{grant}"));
         debug_assert!(written.is_ok(), "writing to a string never fails");
         let entry = Bytes::from(entry);
         (entry.clone(), entry.slice(..hold))

@@ -99,6 +99,24 @@ pub enum Error {
         /// The primitive's name.
         name: String,
     },
+    /// The owner asks to write while it reads: it would wait for itself.
+    #[error(
+        "the owner of {name:?} reads already and would wait for itself: upgrade the read guard, or release it first"
+    )]
+    WouldDeadlock {
+        /// The primitive's name.
+        name: String,
+    },
+    /// There will never be so many permits, or none were asked for.
+    #[error(
+        "invalid number of permits for {name:?}: {permits} are none, or more than there are in all"
+    )]
+    InvalidPermits {
+        /// The primitive's name.
+        name: String,
+        /// How many were asked for.
+        permits: u32,
+    },
     /// The hold's lease is renewed by the watchdog, so there is nothing to extend by hand.
     #[error(
         "the hold of {name:?} is renewed by the watchdog: only a fixed lease is extended by hand"

@@ -33,11 +33,46 @@ impl fmt::Debug for Spec {
     }
 }
 
+/// Which sort of hold, as the entries of the queue say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It shuts all others out.
+    Exclusive,
+    /// The same, with a fencing token.
+    Fenced,
+    /// It goes together with others of its like.
+    Shared,
+    /// The same, told the token of the last that was fenced.
+    SharedFenced,
+    /// Some of so many permits.
+    Of(u32),
+}
+
+impl Kind {
+    pub(crate) fn is_shared(self) -> bool {
+        matches!(self, Self::Shared | Self::SharedFenced)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exclusive => f.write_str("-"),
+            Self::Fenced => f.write_str("f"),
+            Self::Shared => f.write_str("r"),
+            Self::SharedFenced => f.write_str("s"),
+            Self::Of(limit) => limit.fmt(f),
+        }
+    }
+}
+
 /// What an acquire asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// `-` plain, `f` fenced; later primitives have their own.
-    pub kind: char,
+    /// Which sort of hold.
+    pub kind: Kind,
+    /// How many permits; one for all that is not counted.
+    pub weight: u32,
     /// For how long, and who extends it.
     pub lease: Lease,
     /// After what time the watchdog stops renewing.

@@ -1,6 +1,6 @@
 //! What the messages in a client's inbox do.
 //!
-//! `granted <server µs> <entry>[:token]`: a script has written the hold of an id that waits.
+//! `granted <server µs> <entry>[:token] …`: a script has written the holds of ids that wait.
 //! `revoked <hold id>`: the hold was released by force.
 //! A message is a hint: each may be lost, and a later look or check finds the same.
 
@@ -42,9 +42,12 @@ pub(crate) fn on_messages(core: &Core, messages: &[Bytes]) {
 fn on_message(core: &Core, message: &[u8], now: Moment) {
     let text = String::from_utf8_lossy(message);
     match text.split(' ').collect::<Vec<_>>()[..] {
-        ["granted", us, entry] => {
-            if let (Ok(us), Some(seq)) = (us.parse(), seq_of(entry.as_bytes(), &core.client)) {
-                core.with(|state| granted(core, state, seq, us, entry, now));
+        ["granted", us, ref entries @ ..] => {
+            let Ok(us) = us.parse() else { return };
+            for entry in entries {
+                if let Some(seq) = seq_of(entry.as_bytes(), &core.client) {
+                    core.with(|state| granted(core, state, seq, us, entry, now));
+                }
             }
         }
         ["revoked", hold] => {

@@ -53,7 +53,7 @@ pub mod __private {
     #[cfg(feature = "breakages")]
     pub use crate::breakages::set as break_core;
     pub use crate::hold::Hold;
-    pub use crate::id::{Spec, Terms};
+    pub use crate::id::{Kind, Spec, Terms};
     pub use crate::runtime::Runtime;
     pub use crate::script::{Family, Script};
 }

@@ -7,9 +7,12 @@ use bytes::Bytes;
 
 use crate::backend::Moment;
 use crate::cell::{Cell, HoldState};
-use crate::id::{Id, Outcome, Phase, Share, Terms};
+use crate::id::{Id, Kind, Outcome, Phase, Share, Terms};
 use crate::owner::Owner;
 use crate::state::State;
+
+/// Main key, owner, and whether the hold is of the shared sort.
+pub(crate) type NestKey = (Bytes, Owner, bool);
 
 /// How an acquire of a named owner meets the hold that the owner has in this client.
 pub(crate) enum Nest {
@@ -27,11 +30,31 @@ pub(crate) enum Nest {
 
 impl State {
     /// Tells the other waiters of an owner that it holds now.
-    pub(crate) fn let_in(&mut self, (key, owner): &(Bytes, Owner)) {
+    pub(crate) fn let_in(&mut self, (key, owner, shared): &NestKey, now: Moment) {
         let bound = |seq| (key.clone(), owner.clone(), seq);
         let same = self.named.range(bound(0)..=bound(u64::MAX));
         for seq in same.map(|(_, _, seq)| *seq).collect::<Vec<_>>() {
-            self.tell(seq, Outcome::OwnerHolds);
+            self.let_one_in(seq, *shared, now);
+        }
+    }
+
+    /// Has a waiter share what its owner holds; if that is of the other sort, the server says what becomes of it.
+    fn let_one_in(&mut self, seq: u64, shared: bool, now: Moment) {
+        match self.ids.get(&seq) {
+            Some(id) if id.terms.kind.is_shared() == shared => self.tell(seq, Outcome::OwnerHolds),
+            _ => self.set_due(seq, now),
+        }
+    }
+
+    /// The owner of a new waiter may have been granted a hold while the answer was under way.
+    pub(crate) fn joins_its_owner(&mut self, seq: u64, key: &Bytes, owner: &Owner, now: Moment) {
+        for shared in [false, true] {
+            if self
+                .nests
+                .contains_key(&(key.clone(), owner.clone(), shared))
+            {
+                self.let_one_in(seq, shared, now);
+            }
         }
     }
 
@@ -44,7 +67,8 @@ impl State {
         number: u64,
         now: Moment,
     ) -> Nest {
-        let Some(&seq) = self.nests.get(&(key.clone(), owner.clone())) else {
+        let shared = terms.kind.is_shared();
+        let Some(&seq) = self.nests.get(&(key.clone(), owner.clone(), shared)) else {
             return Nest::Fresh;
         };
         let Some(Id {
@@ -58,8 +82,11 @@ impl State {
         if state == HoldState::Lost {
             return Nest::Fresh;
         }
-        if terms.kind == 'f' && held.cell.token.is_none() {
-            return Nest::NotFenced;
+        match terms.kind {
+            Kind::Fenced if held.cell.token.is_none() => return Nest::NotFenced,
+            // The server knows the token of the last write.
+            Kind::SharedFenced if held.cell.token.is_none() => return Nest::Fresh,
+            _ => {}
         }
         let share = Share::new(number, terms, now);
         let renew = state == HoldState::Unsure || !share.is_served_by(held, now);
@@ -87,12 +114,13 @@ impl State {
         let Some(Id {
             spec,
             owner: Some(owner),
+            terms,
             ..
         }) = self.ids.get(&seq)
         else {
             return;
         };
-        let nest = (spec.keys[0].clone(), owner.clone());
+        let nest = (spec.keys[0].clone(), owner.clone(), terms.kind.is_shared());
         if self.nests.get(&nest) == Some(&seq) {
             self.nests.remove(&nest);
         }

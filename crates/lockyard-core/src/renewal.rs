@@ -10,7 +10,7 @@ use crate::backend::{Arg, Fault, Lane, Moment};
 use crate::breakages::broken;
 use crate::cell::Cell;
 use crate::core::Core;
-use crate::error::{Error, ServerError, ServerErrorKind};
+use crate::error::{ServerError, ServerErrorKind};
 use crate::id::{Id, Outcome, Phase, Spec};
 use crate::lease::margin;
 use crate::reply::{self, Renewed};
@@ -198,6 +198,7 @@ fn settle(
     let Some(id) = state.get_mut(seq) else { return };
     id.flying = false;
     let again = std::mem::take(&mut id.again);
+    let terms = id.terms;
     let waits = matches!(id.phase, Phase::Asked(_) | Phase::Queued(..));
     let sent = if broken("renewed from the reply") {
         now
@@ -238,13 +239,9 @@ fn settle(
                 );
             }
         }
-        Renewed::Unfenced => {
-            state.tell(
-                seq,
-                Outcome::Failed(Error::NotFenced {
-                    name: renewal.spec.name.clone(),
-                }),
-            );
+        Renewed::Never(why) => {
+            let error = why.error(&renewal.spec.name, terms);
+            state.tell(seq, Outcome::Failed(error));
         }
         Renewed::Error(message) => {
             let fault = Fault::Refused(ServerError::new(message.clone()));

@@ -6,6 +6,8 @@ use bytes::Bytes;
 
 use crate::backend::Reply;
 use crate::cell::FencingToken;
+use crate::error::Error;
+use crate::id::Terms;
 
 /// The answer to an acquire.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,8 +16,42 @@ pub(crate) enum Acquired {
     Queued { ticket: u64, look: Duration },
     Busy,
     Stale,
-    Unfenced,
+    Never(Never),
     Error(String),
+}
+
+/// Why an acquire can never succeed as things stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Never {
+    /// Its owner holds without a fencing token.
+    Unfenced,
+    /// Its owner holds what it waits for others to give up.
+    Deadlock,
+    /// There are not so many permits.
+    TooMany,
+}
+
+impl Never {
+    fn of(status: i64) -> Option<Self> {
+        match status {
+            5 => Some(Self::Unfenced),
+            6 => Some(Self::Deadlock),
+            7 => Some(Self::TooMany),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn error(self, name: &str, terms: Terms) -> Error {
+        let name = name.to_owned();
+        match self {
+            Self::Unfenced => Error::NotFenced { name },
+            Self::Deadlock => Error::WouldDeadlock { name },
+            Self::TooMany => Error::InvalidPermits {
+                name,
+                permits: terms.weight,
+            },
+        }
+    }
 }
 
 /// The answer for one id in a renewal.
@@ -24,7 +60,7 @@ pub(crate) enum Renewed {
     Gone,
     Held(Option<FencingToken>),
     Queued(Duration),
-    Unfenced,
+    Never(Never),
     Error(String),
 }
 
@@ -60,9 +96,8 @@ pub(crate) fn acquired(reply: &Reply) -> Option<(u64, Acquired)> {
         },
         (3, _) => Acquired::Busy,
         (4, _) => Acquired::Stale,
-        (5, _) => Acquired::Unfenced,
         (-1, Reply::Text(text)) => Acquired::Error(text_of(text)),
-        _ => return None,
+        (status, _) => Acquired::Never(Never::of(*status)?),
     };
     Some((number(*us)?, acquired))
 }
@@ -79,8 +114,8 @@ pub(crate) fn renewed(reply: Reply, ids: usize) -> Option<(u64, bool, Vec<Renewe
         [Reply::Number(0), _] => Some(Renewed::Gone),
         [Reply::Number(1), Reply::Text(text)] => Some(Renewed::Held(token(text))),
         [Reply::Number(2), Reply::Number(look)] => Some(Renewed::Queued(millis(*look))),
-        [Reply::Number(5), _] => Some(Renewed::Unfenced),
         [Reply::Number(-1), Reply::Text(text)] => Some(Renewed::Error(text_of(text))),
+        [Reply::Number(status), _] => Never::of(*status).map(Renewed::Never),
         _ => None,
     });
     let each: Vec<Renewed> = each.collect::<Option<_>>()?;

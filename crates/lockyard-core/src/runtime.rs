@@ -134,12 +134,7 @@ impl Runtime {
         let unexpected = || Error::UnexpectedReply {
             name: spec.name.clone(),
         };
-        let seen = self.ask(
-            spec,
-            &spec.family.inspect,
-            &spec.keys[..2],
-            &[Arg::Number(0)],
-        );
+        let seen = self.ask(spec, &spec.family.inspect, &spec.keys, &[Arg::Number(0)]);
         let holds = reply::holds(&seen.await?).ok_or_else(unexpected)?;
         if holds.is_empty() {
             return Ok(false);

@@ -22,14 +22,15 @@ use crate::gather::Gate;
 use crate::id::{Held, Id, Outcome, Phase, Share};
 use crate::late::LateQueue;
 use crate::lines::Lines;
+use crate::nests::NestKey;
 use crate::owner::Owner;
 use crate::sync::Sync;
 
 pub(crate) struct State {
     pub(crate) ids: BTreeMap<u64, Id>,
     lines: Lines,
-    /// Main key and named owner → the id through which it holds.
-    pub(crate) nests: BTreeMap<(Bytes, Owner), u64>,
+    /// The id through which a named owner holds.
+    pub(crate) nests: BTreeMap<NestKey, u64>,
     /// Main key, named owner and number of each who waits under a name.
     pub(crate) named: BTreeSet<(Bytes, Owner, u64)>,
     pub(crate) agenda: Agenda,
@@ -155,7 +156,7 @@ impl State {
     }
 
     /// The id has its place in the queue.
-    pub(crate) fn queued(&mut self, seq: u64, ticket: u64, look: Moment) {
+    pub(crate) fn queued(&mut self, seq: u64, ticket: u64, look: Moment, now: Moment) {
         let Some(id) = self.ids.get_mut(&seq) else {
             return;
         };
@@ -167,16 +168,13 @@ impl State {
         }
         let key = id.spec.keys[0].clone();
         self.lines.join(&key, ticket, seq);
-        if let Some(owner) = id.owner.clone() {
-            let nest = (key.clone(), owner.clone());
-            self.named.insert((key, owner, seq));
-            // The owner may have been granted the lock while the answer was under way.
-            if self.nests.contains_key(&nest) {
-                return self.tell(seq, Outcome::OwnerHolds);
-            }
-        }
+        let owner = id.owner.clone();
         if self.looks(seq) {
             self.set_due(seq, look);
+        }
+        if let Some(owner) = owner {
+            self.named.insert((key.clone(), owner.clone(), seq));
+            self.joins_its_owner(seq, &key, &owner, now);
         }
     }
 
@@ -199,11 +197,11 @@ impl State {
         let nest = id
             .owner
             .clone()
-            .map(|owner| (id.spec.keys[0].clone(), owner));
+            .map(|owner| (id.spec.keys[0].clone(), owner, id.terms.kind.is_shared()));
         self.set_due(seq, check.min(deadline));
         if let Some(nest) = nest {
             self.nests.insert(nest.clone(), seq);
-            self.let_in(&nest);
+            self.let_in(&nest, since);
         }
     }
 

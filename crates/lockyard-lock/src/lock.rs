@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use lockyard_core::__private::{Arg, Family, Runtime, Script, Spec, Terms, Wait, acquire};
+use lockyard_core::__private::{Arg, Family, Kind, Runtime, Script, Spec, Terms, Wait, acquire};
 use lockyard_core::{Error, Lease, Owner};
 
 use crate::guard::LockGuard;
@@ -65,7 +65,8 @@ impl Lock {
     #[must_use]
     pub fn new(runtime: &Arc<Runtime>, name: &str) -> Self {
         let terms = Terms {
-            kind: '-',
+            kind: Kind::Exclusive,
+            weight: 1,
             lease: runtime.options().default_lease(),
             max_hold: None,
         };
@@ -117,7 +118,7 @@ impl Lock {
     /// They start anew only if the key is lost **and** the server's clock has gone back beyond the last token.
     #[must_use]
     pub fn fenced(mut self) -> Self {
-        self.terms.kind = 'f';
+        self.terms.kind = Kind::Fenced;
         self
     }
 
@@ -320,7 +321,7 @@ impl Lock {
         let limit = [Arg::Number(listed)];
         let reply = self
             .runtime
-            .ask(spec, &FAMILY.inspect, &spec.keys[..2], &limit)
+            .ask(spec, &FAMILY.inspect, &spec.keys, &limit)
             .await?;
         LockInfo::parse(reply, |hold| self.runtime.local_count(hold)).ok_or_else(|| {
             Error::UnexpectedReply {
