@@ -16,3 +16,15 @@ pub mod lock {
     /// Tells who holds a lock and who waits for it.
     pub const INSPECT: &str = include_str!("lock/inspect.lua");
 }
+
+/// The scripts of `RwLock`.
+pub mod rw {
+    /// Acquires a lock to read or to write, re-enters it, upgrades a reader, or joins its queue.
+    pub const ACQUIRE: &str = include_str!("rw/acquire.lua");
+    /// Renews holds, and looks for those who wait.
+    pub const RENEW: &str = include_str!("rw/renew.lua");
+    /// Releases holds and queue places, and grants what that frees.
+    pub const RELEASE: &str = include_str!("rw/release.lua");
+    /// Tells who holds a lock and who waits for it.
+    pub const INSPECT: &str = include_str!("rw/inspect.lua");
+}

@@ -5,6 +5,9 @@
 // What a lock does for its users, undisturbed.
 mod lock;
 
+// What only a read-write lock does.
+mod rw;
+
 // Nothing stays behind: no key, place or count, whatever ends in the middle.
 mod leaks;
 

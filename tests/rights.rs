@@ -16,7 +16,7 @@ const CONNECTION: &str =
 /// What runs and is told.
 const SCRIPTS: &str = "+eval +evalsha +publish";
 /// What scripts do with data.
-const DATA: [&str; 17] = [
+const DATA: [&str; 19] = [
     "exists",
     "get",
     "hdel",
@@ -30,8 +30,10 @@ const DATA: [&str; 17] = [
     "set",
     "zadd",
     "zcard",
+    "zcount",
     "zrange",
     "zrem",
+    "zremrangebyrank",
     "zremrangebyscore",
     "zscore",
 ];

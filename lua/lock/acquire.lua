@@ -189,7 +189,7 @@ local function one(i)
     leave(entry)
     return status, token or 0, 0
   end
-  if mode == "r" then return 3, 0, 0 end
+  if mode == "r" or mode == "u" then return 3, 0, 0 end
   if mode == "t" then grant() end
   if call("EXISTS", queue) == 0 and open() and fits(kind, tonumber(weight)) then
     return 1, put(hold, kind, weight, lease), 0

@@ -57,7 +57,7 @@ pub(crate) const GRACE: Duration = Duration::from_millis(250);
 /// # Errors
 ///
 /// Bad terms, a server that refuses, or one that could not be reached in time.
-pub async fn acquire(
+pub(crate) async fn acquire(
     runtime: &Arc<Runtime>,
     spec: &Arc<Spec>,
     owner: Option<Owner>,

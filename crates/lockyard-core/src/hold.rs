@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use crate::acquire::{Wait, acquire};
 use crate::backend::{Fault, Lane};
 use crate::breakages::broken;
 use crate::cell::{Cell, FencingToken, HoldState};
@@ -110,6 +111,18 @@ impl Hold {
         .await
     }
 
+    /// Acquires for the same owner and on the same terms, but to write beside reading, or to read beside writing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LeaseLost`] if nothing is held any more, or as any acquire.
+    pub async fn counterpart(&self, wait: Wait) -> Result<Option<Self>, Error> {
+        let terms = self.core().with(|state| Some(state.get(self.seq)?.terms));
+        let mut terms = terms.ok_or_else(|| self.lease_lost())?;
+        terms.kind = terms.kind.counterpart();
+        acquire(&self.runtime, &self.spec, Some(self.owner()), terms, wait).await
+    }
+
     /// Gives a fixed lease so much from now, if that is more than what is left.
     ///
     /// # Errors
@@ -192,7 +205,9 @@ impl Hold {
         tracing::debug!(lock = self.spec.name, owner = %self.owner_text(), ?held, outcome, "released");
     }
 
-    pub(crate) fn lease_lost(&self) -> Error {
+    /// What is told of a hold that is lost.
+    #[must_use]
+    pub fn lease_lost(&self) -> Error {
         Error::LeaseLost {
             name: self.spec.name.clone(),
         }

@@ -49,6 +49,18 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// To read what this kind writes, or to write what it reads.
+    #[must_use]
+    pub fn counterpart(self) -> Self {
+        match self {
+            Self::Exclusive => Self::Shared,
+            Self::Fenced => Self::SharedFenced,
+            Self::Shared => Self::Exclusive,
+            Self::SharedFenced => Self::Fenced,
+            Self::Of(_) => self,
+        }
+    }
+
     pub(crate) fn is_shared(self) -> bool {
         matches!(self, Self::Shared | Self::SharedFenced)
     }

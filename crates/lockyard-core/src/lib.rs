@@ -17,9 +17,11 @@ mod error;
 mod fred_backend;
 mod fred_inbox;
 mod gather;
+mod handle;
 mod hold;
 mod id;
 mod inbox;
+mod info;
 mod late;
 mod lease;
 mod leaving;
@@ -41,6 +43,7 @@ mod watchdog;
 
 pub use crate::cell::{FencingToken, HoldState};
 pub use crate::error::{Error, ServerError, ServerErrorKind};
+pub use crate::info::{HolderInfo, WaiterInfo};
 pub use crate::lease::Lease;
 pub use crate::options::{ClientOptions, Waiting};
 pub use crate::owner::Owner;
@@ -48,12 +51,14 @@ pub use crate::owner::Owner;
 /// For the crates of primitives and backends; not part of the public interface.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::acquire::{Wait, acquire};
+    pub use crate::acquire::Wait;
     pub use crate::backend::{Arg, Backend, BoxFuture, Call, Event, Fault, Lane, Moment, Reply};
     #[cfg(feature = "breakages")]
     pub use crate::breakages::set as break_core;
+    pub use crate::handle::Handle;
     pub use crate::hold::Hold;
     pub use crate::id::{Kind, Spec, Terms};
+    pub use crate::info::{Inspection, identity};
     pub use crate::runtime::Runtime;
     pub use crate::script::{Family, Script};
 }

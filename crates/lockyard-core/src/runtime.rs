@@ -77,14 +77,8 @@ impl Runtime {
     /// # Errors
     ///
     /// [`Error::InvalidName`].
-    pub fn spec(
-        &self,
-        family: &'static Family,
-        kind: &str,
-        parts: &[&str],
-        name: &str,
-    ) -> Result<Arc<Spec>, Error> {
-        let keys = name::keys(&self.core.prefix, kind, parts, name)?;
+    pub fn spec(&self, family: &'static Family, name: &str) -> Result<Arc<Spec>, Error> {
+        let keys = name::keys(&self.core.prefix, family.kind, family.parts, name)?;
         Ok(Arc::new(Spec {
             family,
             name: name.to_owned(),

@@ -44,6 +44,10 @@ impl fmt::Debug for Script {
 /// Keys, arguments and replies are those of `lua/lock`, whose headers tell them.
 #[derive(Debug)]
 pub struct Family {
+    /// What its keys are called.
+    pub kind: &'static str,
+    /// The keys beside the main one, as the scripts expect them: `queue` first.
+    pub parts: &'static [&'static str],
     /// Takes a hold or a place in the queue.
     pub acquire: Script,
     /// Extends holds, and looks for waiters.

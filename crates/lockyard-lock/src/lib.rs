@@ -7,5 +7,5 @@ mod info;
 mod lock;
 
 pub use crate::guard::LockGuard;
-pub use crate::info::{HolderInfo, LockInfo, WaiterInfo};
+pub use crate::info::LockInfo;
 pub use crate::lock::Lock;

@@ -3,20 +3,20 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use lockyard_core::__private::{Arg, Family, Kind, Runtime, Script, Spec, Terms, Wait, acquire};
+use lockyard_core::__private::{Family, Handle, Kind, Runtime, Script, Wait};
 use lockyard_core::{Error, Lease, Owner};
 
 use crate::guard::LockGuard;
 use crate::info::LockInfo;
 
 static FAMILY: LazyLock<Family> = LazyLock::new(|| Family {
+    kind: "lock",
+    parts: &["queue", "alive", "fence"],
     acquire: Script::new(lockyard_lua::lock::ACQUIRE),
     renew: Script::new(lockyard_lua::lock::RENEW),
     release: Script::new(lockyard_lua::lock::RELEASE),
     inspect: Script::new(lockyard_lua::lock::INSPECT),
 });
-
-const PARTS: [&str; 3] = ["queue", "alive", "fence"];
 
 /// How many waiters `inspect` lists at most.
 const LISTED: u64 = 1000;
@@ -52,38 +52,22 @@ const LISTED: u64 = 1000;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Lock {
-    runtime: Arc<Runtime>,
-    name: Arc<str>,
-    /// `None` if the name is invalid, which the first use reports.
-    spec: Option<Arc<Spec>>,
-    owner: Option<Owner>,
-    terms: Terms,
+    handle: Handle,
 }
 
 impl Lock {
     #[doc(hidden)]
     #[must_use]
     pub fn new(runtime: &Arc<Runtime>, name: &str) -> Self {
-        let terms = Terms {
-            kind: Kind::Exclusive,
-            weight: 1,
-            lease: runtime.options().default_lease(),
-            max_hold: None,
-        };
-        let spec = runtime.spec(&FAMILY, "lock", &PARTS, name).ok();
         Self {
-            runtime: runtime.clone(),
-            name: name.into(),
-            spec,
-            owner: None,
-            terms,
+            handle: Handle::new(runtime, &FAMILY, name, Kind::Exclusive),
         }
     }
 
     /// The lock's name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        self.handle.name()
     }
 
     /// The same lock, acquired with another lease.
@@ -91,7 +75,7 @@ impl Lock {
     /// A lease below 10 ms or above 10 years is [`Error::InvalidLease`] at the first acquire.
     #[must_use]
     pub fn with_lease(mut self, lease: Lease) -> Self {
-        self.terms.lease = lease;
+        self.handle.terms.lease = lease;
         self
     }
 
@@ -100,14 +84,14 @@ impl Lock {
     /// It bounds the harm of a guard that is never dropped.
     #[must_use]
     pub fn with_max_hold(mut self, longest: Duration) -> Self {
-        self.terms.max_hold = Some(longest);
+        self.handle.terms.max_hold = Some(longest);
         self
     }
 
     /// The same lock, acquired by this owner, whatever scope the call is made in.
     #[must_use]
     pub fn with_owner(mut self, owner: &Owner) -> Self {
-        self.owner = Some(owner.clone());
+        self.handle.owner = Some(owner.clone());
         self
     }
 
@@ -118,7 +102,7 @@ impl Lock {
     /// They start anew only if the key is lost **and** the server's clock has gone back beyond the last token.
     #[must_use]
     pub fn fenced(mut self) -> Self {
-        self.terms.kind = Kind::Fenced;
+        self.handle.terms.kind = Kind::Fenced;
         self
     }
 
@@ -149,7 +133,7 @@ impl Lock {
     /// [`Error::LeaseLost`] if the answer took longer than the lease; [`Error::UnexpectedReply`] if the script answered
     /// what this version does not know; [`Error::Closed`] after a shutdown.
     pub async fn acquire(&self) -> Result<LockGuard, Error> {
-        match self.enter(self.owner(), Wait::Forever).await? {
+        match self.enter(Wait::Forever).await? {
             Some(guard) => Ok(guard),
             None => Err(Error::Closed),
         }
@@ -176,7 +160,7 @@ impl Lock {
     ///
     /// As [`acquire`](Self::acquire), and [`Error::Unreachable`].
     pub async fn try_acquire(&self) -> Result<Option<LockGuard>, Error> {
-        self.enter(self.owner(), Wait::Try).await
+        self.enter(Wait::Try).await
     }
 
     /// Acquires the lock, and waits for at most this long.
@@ -199,7 +183,7 @@ impl Lock {
     /// ended.
     /// Once the call stands in the queue, it returns `None` even if the server falls silent.
     pub async fn try_acquire_for(&self, wait: Duration) -> Result<Option<LockGuard>, Error> {
-        self.enter(self.owner(), Wait::For(wait)).await
+        self.enter(Wait::For(wait)).await
     }
 
     /// Enters what the owner holds now, and never waits: this is for a called service whose caller may have lost the
@@ -221,7 +205,12 @@ impl Lock {
     ///
     /// As [`try_acquire`](Self::try_acquire).
     pub async fn reenter(&self, owner: &Owner) -> Result<Option<LockGuard>, Error> {
-        self.enter(Some(owner.clone()), Wait::Reenter).await
+        let owner = Some(owner.clone());
+        let hold = self
+            .handle
+            .acquire_as(owner, self.handle.terms, Wait::Reenter)
+            .await?;
+        Ok(hold.map(LockGuard::new))
     }
 
     /// Whether anybody holds the lock now.
@@ -303,41 +292,17 @@ impl Lock {
     ///
     /// As [`inspect`](Self::inspect); then it is unknown whether it was done, and it can be called again.
     pub async fn force_release(&self) -> Result<bool, Error> {
-        self.runtime.force_release(self.spec()?.as_ref()).await
+        self.handle.force_release().await
     }
 
-    fn owner(&self) -> Option<Owner> {
-        self.owner.clone().or_else(Owner::current)
-    }
-
-    async fn enter(&self, owner: Option<Owner>, wait: Wait) -> Result<Option<LockGuard>, Error> {
-        let spec = self.spec()?;
-        let hold = acquire(&self.runtime, spec, owner, self.terms, wait).await?;
+    async fn enter(&self, wait: Wait) -> Result<Option<LockGuard>, Error> {
+        let hold = self.handle.acquire(self.handle.terms, wait).await?;
         Ok(hold.map(LockGuard::new))
     }
 
     async fn look(&self, listed: u64) -> Result<LockInfo, Error> {
-        let spec = self.spec()?;
-        let limit = [Arg::Number(listed)];
-        let reply = self
-            .runtime
-            .ask(spec, &FAMILY.inspect, &spec.keys, &limit)
-            .await?;
-        LockInfo::parse(reply, |hold| self.runtime.local_count(hold)).ok_or_else(|| {
-            Error::UnexpectedReply {
-                name: self.name.to_string(),
-            }
-        })
-    }
-
-    fn spec(&self) -> Result<&Arc<Spec>, Error> {
-        match &self.spec {
-            Some(spec) => Ok(spec),
-            None => Err(self
-                .runtime
-                .spec(&FAMILY, "lock", &PARTS, &self.name)
-                .expect_err("it was refused before")),
-        }
+        let reply = self.handle.inspect(listed).await?;
+        LockInfo::read(&reply, self.handle.runtime()).ok_or_else(|| self.handle.unexpected())
     }
 }
 

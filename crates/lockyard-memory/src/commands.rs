@@ -50,6 +50,7 @@ fn writes(arity: isize, run: Run) -> Command {
 
 fn find(name: &[u8]) -> Option<Command> {
     let command = match name {
+        b"DEL" => writes(-2, keys::del),
         b"EXISTS" => reads(-2, keys::exists),
         b"PEXPIRE" => writes(-3, keys::pexpire),
         b"PTTL" => reads(2, keys::pttl),
@@ -63,9 +64,11 @@ fn find(name: &[u8]) -> Option<Command> {
         b"HDEL" => writes(-3, hashes::hdel),
         b"ZADD" => writes(-4, sorted_sets::zadd),
         b"ZCARD" => reads(2, sorted_sets::zcard),
+        b"ZCOUNT" => reads(4, sorted_sets::zcount),
         b"ZSCORE" => reads(3, sorted_sets::zscore),
         b"ZRANGE" => reads(-4, sorted_sets::zrange),
         b"ZREM" => writes(-3, sorted_sets::zrem),
+        b"ZREMRANGEBYRANK" => writes(4, sorted_sets::zremrangebyrank),
         b"ZREMRANGEBYSCORE" => writes(4, sorted_sets::zremrangebyscore),
         b"TIME" => reads(1, server::time),
         // Redis takes it for a write, as replicas hear of it.

@@ -122,6 +122,11 @@ impl Keyspace {
         }
     }
 
+    /// Whether there was such a key.
+    pub(crate) fn remove(&mut self, key: &[u8]) -> bool {
+        self.slot(key).is_some() && self.slots.remove(key).is_some()
+    }
+
     /// The ms until a key expires, or `None` for one that does not; nothing if there is no such key.
     pub(crate) fn ttl(&mut self, key: &[u8]) -> Option<Option<u64>> {
         let now = self.now_ms();
@@ -132,7 +137,9 @@ impl Keyspace {
     /// Sets the ms until a key expires, which removes it at once if they are none; whether there is such a key.
     pub(crate) fn expire(&mut self, key: &[u8], ttl: i64) -> Result<bool, Refusal> {
         let now = self.now_ms();
-        let expires = ttl.checked_add(now as i64).ok_or(Refusal::InvalidExpire)?;
+        let expires = ttl
+            .checked_add(now as i64)
+            .ok_or(Refusal::InvalidExpire("pexpire"))?;
         let Some(slot) = self.slot(key) else {
             return Ok(false);
         };

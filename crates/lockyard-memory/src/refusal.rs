@@ -13,8 +13,8 @@ pub(crate) enum Refusal {
     NotRange,
     #[error("ERR increment or decrement would overflow")]
     Overflow,
-    #[error("ERR invalid expire time in 'pexpire' command")]
-    InvalidExpire,
+    #[error("ERR invalid expire time in '{0}' command")]
+    InvalidExpire(&'static str),
     #[error("ERR syntax error")]
     Syntax,
     #[error("ERR GT, LT, and/or NX options at the same time are not compatible")]

@@ -74,18 +74,20 @@ impl SortedSet {
         self.order.iter().skip(skip).take(take).collect()
     }
 
-    /// Removes the members whose scores are in a range, both ends included; how many there were.
-    pub(crate) fn remove_scores(&mut self, least: f64, greatest: f64) -> usize {
+    /// The members whose scores are in a range, both ends included.
+    pub(crate) fn scores(&self, least: f64, greatest: f64) -> impl Iterator<Item = &Place> {
         let from = Place {
             score: least,
             member: Text::from([]),
         };
-        let gone: Vec<Text> = self
-            .order
-            .range(from..)
-            .take_while(|place| place.score <= greatest)
-            .map(|place| place.member.clone())
-            .collect();
+        let places = self.order.range(from..);
+        places.take_while(move |place| place.score <= greatest)
+    }
+
+    /// Removes the members whose scores are in a range, both ends included; how many there were.
+    pub(crate) fn remove_scores(&mut self, least: f64, greatest: f64) -> usize {
+        let gone = self.scores(least, greatest);
+        let gone: Vec<Text> = gone.map(|place| place.member.clone()).collect();
         for member in &gone {
             self.remove(member);
         }

@@ -6,6 +6,8 @@ use lockyard_core::__private::Runtime;
 use lockyard_core::{ClientOptions, Error, Owner};
 #[cfg(feature = "lock")]
 use lockyard_lock::Lock;
+#[cfg(feature = "rw-lock")]
+use lockyard_rwlock::RwLock;
 
 /// A connection to one server, with a watchdog that renews what is held.
 ///
@@ -75,6 +77,16 @@ impl Client {
     #[must_use]
     pub fn lock(&self, name: impl AsRef<str>) -> Lock {
         Lock::new(&self.runtime, name.as_ref())
+    }
+
+    /// The read-write lock of this name; it has nothing to do with the [`lock`](Self::lock) of the same name.
+    ///
+    /// Nothing is sent; an invalid name is an error at the first use.
+    /// What a name may be: see [`lock`](Self::lock).
+    #[cfg(feature = "rw-lock")]
+    #[must_use]
+    pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
+        RwLock::new(&self.runtime, name.as_ref())
     }
 
     /// A new owner, which can re-enter what it holds and travel to other processes.

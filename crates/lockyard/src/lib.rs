@@ -117,8 +117,8 @@
 //! An ACL user needs the keys and channels under the prefix (`~lockyard:* &lockyard:*`) and
 //! `+eval +evalsha +subscribe +unsubscribe +publish +ping +hello +time +select +client|setname +client|id`, and what
 //! the scripts use:
-//! `+exists +get +hdel +hget +hgetall +hset +hsetnx +incr +pexpire +pttl +set +zadd +zcard +zrange +zrem
-//! +zremrangebyscore +zscore`.
+//! `+exists +get +hdel +hget +hgetall +hset +hsetnx +incr +pexpire +pttl +set +zadd +zcard +zcount +zrange
+//! +zrem +zremrangebyrank +zremrangebyscore +zscore`.
 //! Without the right to subscribe, waiters spin; without the right to publish, they find their turn by looking.
 //!
 //! # Features
@@ -126,16 +126,21 @@
 //! | feature | default | |
 //! |---|---|---|
 //! | `lock` | yes | [`Lock`] |
+//! | `rw-lock` | yes | [`RwLock`] |
 //! | `serde` | no | `Serialize` and `Deserialize` for [`Owner`], as text |
 
 mod client;
 
 pub use fred;
 pub use lockyard_core::{
-    ClientOptions, Error, FencingToken, HoldState, Lease, Owner, ServerError, ServerErrorKind,
-    Waiting,
+    ClientOptions, Error, FencingToken, HoldState, HolderInfo, Lease, Owner, ServerError,
+    ServerErrorKind, WaiterInfo, Waiting,
 };
 #[cfg(feature = "lock")]
-pub use lockyard_lock::{HolderInfo, Lock, LockGuard, LockInfo, WaiterInfo};
+pub use lockyard_lock::{Lock, LockGuard, LockInfo};
+#[cfg(feature = "rw-lock")]
+pub use lockyard_rwlock::{
+    ReaderInfo, RwLock, RwLockInfo, RwLockReadGuard, RwLockWaiterInfo, RwLockWriteGuard,
+};
 
 pub use crate::client::Client;

@@ -5,16 +5,28 @@ use crate::number::integer;
 use crate::refusal::Refusal;
 use crate::words::Words;
 
+pub(super) fn del(world: &mut World, words: &Words) -> Result<Answer, Refusal> {
+    let gone = words.from(1).filter(|key| world.keyspace.remove(key));
+    Ok(count(gone.count()))
+}
+
 pub(super) fn exists(world: &mut World, words: &Words) -> Result<Answer, Refusal> {
     let there = words.from(1).filter(|key| world.keyspace.exists(key));
     Ok(count(there.count()))
 }
 
 pub(super) fn pexpire(world: &mut World, words: &Words) -> Result<Answer, Refusal> {
-    if words.len() > 3 {
-        return Err(Refusal::option(&words[3]));
-    }
+    let only_greater = match words.len() {
+        3 => false,
+        4 if words[3].eq_ignore_ascii_case(b"GT") => true,
+        _ => return Err(Refusal::option(&words[3])),
+    };
     let ttl = integer(&words[2])?;
+    // A key that does not expire lives longer than any.
+    let lives_longer = |old: Option<u64>| old.is_none_or(|old| ttl <= old as i64);
+    if only_greater && world.keyspace.ttl(&words[1]).is_some_and(lives_longer) {
+        return Ok(flag(false));
+    }
     world.keyspace.expire(&words[1], ttl).map(flag)
 }
 

@@ -79,19 +79,41 @@ pub(super) fn zrange(world: &mut World, words: &Words) -> Result<Answer, Refusal
     Ok(Answer::List(list))
 }
 
+pub(super) fn zcount(world: &mut World, words: &Words) -> Result<Answer, Refusal> {
+    let (least, greatest) = (bound(&words[2])?, bound(&words[3])?);
+    let set = world.keyspace.get::<SortedSet>(&words[1])?;
+    Ok(count(
+        set.map_or(0, |set| set.scores(least, greatest).count()),
+    ))
+}
+
 pub(super) fn zrem(world: &mut World, words: &Words) -> Result<Answer, Refusal> {
     let remove = |set: &mut SortedSet| words.from(2).filter(|member| set.remove(member)).count();
     world.keyspace.change(&words[1], remove).map(count)
 }
 
 pub(super) fn zremrangebyscore(world: &mut World, words: &Words) -> Result<Answer, Refusal> {
-    let bound = |word: &[u8]| match word {
-        [b'(', ..] => Err(Refusal::option(word)),
-        _ => score(word).ok_or(Refusal::NotRange),
-    };
     let (least, greatest) = (bound(&words[2])?, bound(&words[3])?);
     let remove = |set: &mut SortedSet| set.remove_scores(least, greatest);
     world.keyspace.change(&words[1], remove).map(count)
+}
+
+pub(super) fn zremrangebyrank(world: &mut World, words: &Words) -> Result<Answer, Refusal> {
+    let (first, last) = (integer(&words[2])?, integer(&words[3])?);
+    let remove = |set: &mut SortedSet| {
+        let gone = set.range(first, last).into_iter();
+        let gone: Vec<Text> = gone.map(|place| place.member.clone()).collect();
+        gone.iter().filter(|member| set.remove(member)).count()
+    };
+    world.keyspace.change(&words[1], remove).map(count)
+}
+
+/// The end of a range of scores, which is part of it.
+fn bound(word: &[u8]) -> Result<f64, Refusal> {
+    match word {
+        [b'(', ..] => Err(Refusal::option(word)),
+        _ => score(word).ok_or(Refusal::NotRange),
+    }
 }
 
 fn text(score: f64) -> Text {

@@ -12,10 +12,18 @@ pub(super) fn get(world: &mut World, words: &Words) -> Result<Answer, Refusal> {
 }
 
 pub(super) fn set(world: &mut World, words: &Words) -> Result<Answer, Refusal> {
-    if words.len() > 3 {
-        return Err(Refusal::option(&words[3]));
+    let ttl = match words.len() {
+        3 => None,
+        5 if words[3].eq_ignore_ascii_case(b"PX") => Some(integer(&words[4])?),
+        _ => return Err(Refusal::option(&words[3])),
+    };
+    if ttl.is_some_and(|ttl| ttl <= 0) {
+        return Err(Refusal::InvalidExpire("set"));
     }
     world.keyspace.set(&words[1], Value::Text(words[2].into()));
+    if let Some(ttl) = ttl {
+        world.keyspace.expire(&words[1], ttl)?;
+    }
     Ok(Answer::Ok)
 }
 

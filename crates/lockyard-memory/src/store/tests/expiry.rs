@@ -19,8 +19,8 @@ fn times_to_live_are_set_asked_and_refused() {
             "error ERR invalid expire time in 'pexpire' command",
         ),
         (
-            "PEXPIRE a 10 GT",
-            "error ERR syntax error: GT is no option that lockyard-memory has",
+            "PEXPIRE a 10 XX",
+            "error ERR syntax error: XX is no option that lockyard-memory has",
         ),
         ("PEXPIRE a 10", "1"),
         ("PTTL a", "10"),
