@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lockyard_core::__private::Runtime;
 use lockyard_core::{ClientOptions, Error, Owner};
 #[cfg(feature = "lock")]
-use lockyard_lock::Lock;
+use lockyard_lock::{FairLock, Lock};
 #[cfg(feature = "rw-lock")]
 use lockyard_rwlock::RwLock;
 
@@ -77,6 +77,17 @@ impl Client {
     #[must_use]
     pub fn lock(&self, name: impl AsRef<str>) -> Lock {
         Lock::new(&self.runtime, name.as_ref())
+    }
+
+    /// The lock of this name, for those who want it strictly in order of arrival; it is the same lock as
+    /// [`lock`](Self::lock) has under this name.
+    ///
+    /// Nothing is sent; an invalid name is an error at the first use.
+    /// What a name may be: see [`lock`](Self::lock).
+    #[cfg(feature = "lock")]
+    #[must_use]
+    pub fn fair_lock(&self, name: impl AsRef<str>) -> FairLock {
+        FairLock::new(&self.runtime, name.as_ref())
     }
 
     /// The read-write lock of this name; it has nothing to do with the [`lock`](Self::lock) of the same name.

@@ -125,7 +125,7 @@
 //!
 //! | feature | default | |
 //! |---|---|---|
-//! | `lock` | yes | [`Lock`] |
+//! | `lock` | yes | [`Lock`], [`FairLock`] |
 //! | `rw-lock` | yes | [`RwLock`] |
 //! | `serde` | no | `Serialize` and `Deserialize` for [`Owner`], as text |
 
@@ -137,7 +137,7 @@ pub use lockyard_core::{
     ServerErrorKind, WaiterInfo, Waiting,
 };
 #[cfg(feature = "lock")]
-pub use lockyard_lock::{Lock, LockGuard, LockInfo};
+pub use lockyard_lock::{FairLock, Lock, LockGuard, LockInfo};
 #[cfg(feature = "rw-lock")]
 pub use lockyard_rwlock::{
     ReaderInfo, RwLock, RwLockInfo, RwLockReadGuard, RwLockWaiterInfo, RwLockWriteGuard,
