@@ -24,6 +24,24 @@ pub enum Error {
         /// The lease asked for.
         lease: Duration,
     },
+    /// A number of permits could never be granted.
+    #[error("invalid number of permits for {name:?}: {permits} is not between 1 and {most}")]
+    InvalidPermits {
+        /// The primitive's name.
+        name: String,
+        /// How many were asked for.
+        permits: u64,
+        /// How many there can be at most.
+        most: u64,
+    },
+    /// A rate makes no sense.
+    #[error("invalid rate of {name:?}: {reason}")]
+    InvalidRate {
+        /// The rate limiter's name.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// A text does not name an owner.
     #[error("invalid owner {text:?}: an owner is <uuid>:<number>")]
     InvalidOwner {

@@ -25,7 +25,9 @@ mod lease;
 mod leaving;
 mod lines;
 mod name;
+mod named;
 mod nests;
+mod once;
 mod options;
 mod owner;
 mod parting;
@@ -53,6 +55,8 @@ pub mod __private {
     pub use crate::breakages::set as break_core;
     pub use crate::hold::Hold;
     pub use crate::id::{Spec, Terms};
+    pub use crate::named::Named;
+    pub use crate::once::{Once, Until};
     pub use crate::runtime::Runtime;
     pub use crate::script::{Family, Script};
 }
