@@ -87,6 +87,11 @@
 //! A client that [spins](Waiting::Spin), or must because it may not subscribe, gets in only at a moment when nobody is
 //! queued; do not mix it with queueing clients on a contended lock.
 //!
+//! # Rate limits
+//!
+//! A [`RateLimiter`] grants so many permits in a period, evenly and with a burst, over all processes: at once, after a
+//! wait, or it tells exactly when they can be had.
+//!
 //! # Errors
 //!
 //! Somebody else holding a lock is an answer: `try_` forms return `None`.
@@ -117,7 +122,7 @@
 //! An ACL user needs the keys and channels under the prefix (`~lockyard:* &lockyard:*`) and
 //! `+eval +evalsha +subscribe +unsubscribe +publish +ping +hello +time +select +client|setname +client|id`, and what
 //! the scripts use:
-//! `+exists +get +hdel +hget +hgetall +hset +hsetnx +incr +pexpire +pttl +set +zadd +zcard +zrange +zrem
+//! `+exists +get +hdel +hget +hgetall +hmget +hset +hsetnx +incr +pexpire +pttl +set +zadd +zcard +zrange +zrem
 //! +zremrangebyscore +zscore`.
 //! Without the right to subscribe, waiters spin; without the right to publish, they find their turn by looking.
 //!
@@ -125,6 +130,7 @@
 //!
 //! | feature | default | |
 //! |---|---|---|
+//! | `limiter` | yes | [`RateLimiter`] |
 //! | `lock` | yes | [`Lock`] |
 //! | `serde` | no | `Serialize` and `Deserialize` for [`Owner`], as text |
 
@@ -135,6 +141,8 @@ pub use lockyard_core::{
     ClientOptions, Error, FencingToken, HoldState, Lease, Owner, ServerError, ServerErrorKind,
     Waiting,
 };
+#[cfg(feature = "limiter")]
+pub use lockyard_limiter::{Decision, Quota, Rate, RateLimiter};
 #[cfg(feature = "lock")]
 pub use lockyard_lock::{HolderInfo, Lock, LockGuard, LockInfo, WaiterInfo};
 
