@@ -5,6 +5,9 @@
 // What a lock does for its users, undisturbed.
 mod lock;
 
+// How many may start in what time.
+mod limiter;
+
 // Nothing stays behind: no key, place or count, whatever ends in the middle.
 mod leaks;
 
