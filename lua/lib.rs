@@ -5,6 +5,12 @@
 //! replies and cost.
 //! A block between `-- shared: <thing>` and `-- end` is a copy of `shared/<thing>.lua`; the tests compare them.
 
+/// The script of `RateLimiter`.
+pub mod rate {
+    /// Takes permits of rates, or tells what is owed.
+    pub const TAKE: &str = include_str!("rate/take.lua");
+}
+
 /// The scripts of `Lock`.
 pub mod lock {
     /// Acquires a lock, re-enters it, or joins its queue.

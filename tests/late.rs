@@ -24,7 +24,7 @@ use lockyard_testkit::{Proxy, Server, eventually_async};
 use crate::support::{SOON, cache_scripts, connect_in_the_end};
 
 /// The operation timeout of the client behind the proxy: what comes later than that is refused.
-const VALID: Duration = Duration::from_millis(700);
+pub(crate) const VALID: Duration = Duration::from_millis(700);
 
 /// A server with a client behind a proxy and another straight to it.
 ///

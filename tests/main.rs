@@ -8,6 +8,9 @@ mod lock;
 // What only a read-write lock does.
 mod rw;
 
+// How many may start in what time.
+mod limiter;
+
 // Nothing stays behind: no key, place or count, whatever ends in the middle.
 mod leaks;
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use lockyard::{Client, ClientOptions, Error, Lock, LockGuard, Owner};
 use lockyard_lua::lock::{ACQUIRE, INSPECT, RELEASE, RENEW};
+use lockyard_lua::rate::TAKE;
 use lockyard_testkit::{Server, eventually_async, redis};
 use tokio::task::JoinHandle;
 
@@ -179,7 +180,7 @@ pub(crate) fn assert_quick_scripts(server: &Server) {
 
 /// Has a server know the scripts, so that each call is one command from the first on.
 pub(crate) fn cache_scripts(server: &Server) {
-    for script in [ACQUIRE, RENEW, RELEASE, INSPECT] {
+    for script in [ACQUIRE, RENEW, RELEASE, INSPECT, TAKE] {
         server.command(&["SCRIPT", "LOAD", script]).unwrap();
     }
 }
@@ -191,6 +192,7 @@ pub(crate) enum Script {
     Renew,
     Release,
     Inspect,
+    Take,
 }
 
 impl Script {
@@ -200,6 +202,7 @@ impl Script {
             Self::Renew => RENEW,
             Self::Release => RELEASE,
             Self::Inspect => INSPECT,
+            Self::Take => TAKE,
         }
     }
 

@@ -89,7 +89,7 @@ fn files(folder: &Path) -> Vec<Script> {
 fn the_first_line_says_what_the_verb_needs() {
     for script in scripts() {
         let shebang = match script.verb.as_str() {
-            "acquire" => "#!lua",
+            "acquire" | "take" => "#!lua",
             "renew" | "release" => "#!lua flags=allow-oom",
             "inspect" => "#!lua flags=no-writes",
             verb => panic!("say here which flags `{verb}` needs"),

@@ -80,7 +80,7 @@ impl Acquire<'_> {
         };
         let item = Item {
             script: &self.spec.family.acquire,
-            spec: self.spec.clone(),
+            keys: self.spec.clone(),
             args,
             shared: 2,
             answers: 3,

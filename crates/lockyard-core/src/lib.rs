@@ -27,7 +27,9 @@ mod lease;
 mod leaving;
 mod lines;
 mod name;
+mod named;
 mod nests;
+mod once;
 mod options;
 mod owner;
 mod parting;
@@ -59,6 +61,8 @@ pub mod __private {
     pub use crate::hold::Hold;
     pub use crate::id::{Kind, Spec, Terms};
     pub use crate::info::{Inspection, identity};
+    pub use crate::named::Named;
+    pub use crate::once::{Once, Until};
     pub use crate::runtime::Runtime;
     pub use crate::script::{Family, Script};
 }
