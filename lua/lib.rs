@@ -34,3 +34,19 @@ pub mod rw {
     /// Tells who holds a lock and who waits for it.
     pub const INSPECT: &str = include_str!("rw/inspect.lua");
 }
+
+/// The scripts of `Semaphore`.
+pub mod semaphore {
+    /// Acquires permits, or joins the queue for them.
+    pub const ACQUIRE: &str = include_str!("semaphore/acquire.lua");
+    /// Renews holds, and looks for those who wait.
+    pub const RENEW: &str = include_str!("semaphore/renew.lua");
+    /// Releases permits and queue places, and grants what that frees.
+    pub const RELEASE: &str = include_str!("semaphore/release.lua");
+    /// Tells how many permits there are and are held, and who holds and waits.
+    pub const INSPECT: &str = include_str!("semaphore/inspect.lua");
+    /// Stores how many permits there are.
+    pub const LIMIT: &str = include_str!("semaphore/limit.lua");
+    /// Replaces holds by others with the same permits.
+    pub const EXCHANGE: &str = include_str!("semaphore/exchange.lua");
+}

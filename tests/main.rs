@@ -8,6 +8,9 @@ mod lock;
 // What only a read-write lock does.
 mod rw;
 
+// So many at once, and no more.
+mod semaphore;
+
 // How many may start in what time.
 mod limiter;
 

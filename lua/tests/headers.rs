@@ -90,7 +90,7 @@ fn the_first_line_says_what_the_verb_needs() {
     for script in scripts() {
         let shebang = match script.verb.as_str() {
             "acquire" | "take" => "#!lua",
-            "renew" | "release" => "#!lua flags=allow-oom",
+            "renew" | "release" | "limit" | "exchange" => "#!lua flags=allow-oom",
             "inspect" => "#!lua flags=no-writes",
             verb => panic!("say here which flags `{verb}` needs"),
         };

@@ -14,6 +14,7 @@ mod cell;
 mod connect;
 mod core;
 mod error;
+mod exchange;
 mod fred_backend;
 mod fred_inbox;
 mod gather;
@@ -57,6 +58,7 @@ pub mod __private {
     pub use crate::backend::{Arg, Backend, BoxFuture, Call, Event, Fault, Lane, Moment, Reply};
     #[cfg(feature = "breakages")]
     pub use crate::breakages::set as break_core;
+    pub use crate::exchange::exchange;
     pub use crate::handle::Handle;
     pub use crate::hold::Hold;
     pub use crate::id::{Kind, Spec, Terms};

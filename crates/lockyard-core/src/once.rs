@@ -31,6 +31,8 @@ pub struct Once<'a> {
     pub named: &'a Arc<Named>,
     /// Until when it may be tried while the server surely does nothing.
     pub until: Until,
+    /// Whether the script takes one call only.
+    pub alone: bool,
 }
 
 /// How long a caller is ready to wait.
@@ -127,7 +129,11 @@ impl Runtime {
             shared: 1,
             answers: 1,
         };
-        let (reply, sent) = match gather::call(core, item, patience).await {
+        let answered = match once.alone {
+            true => item.alone(core, Lane::Caller, patience).await,
+            false => gather::call(core, item, patience).await,
+        };
+        let (reply, sent) = match answered {
             Ok(answered) => answered,
             Err(fault @ Fault::Refused(_)) => return Ok(Attempt::undone(fault)),
             Err(fault) => return Ok(Attempt::Failed(fault)),

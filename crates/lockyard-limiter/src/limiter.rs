@@ -169,6 +169,7 @@ impl RateLimiter {
             script: &TAKE,
             named,
             until,
+            alone: false,
         };
         let args = |left: Duration| {
             vec![

@@ -133,6 +133,7 @@
 //! | `limiter` | yes | [`RateLimiter`] |
 //! | `lock` | yes | [`Lock`], [`FairLock`] |
 //! | `rw-lock` | yes | [`RwLock`] |
+//! | `semaphore` | yes | [`Semaphore`] |
 //! | `serde` | no | `Serialize` and `Deserialize` for [`Owner`], as text |
 
 mod client;
@@ -149,6 +150,10 @@ pub use lockyard_lock::{FairLock, Lock, LockGuard, LockInfo};
 #[cfg(feature = "rw-lock")]
 pub use lockyard_rwlock::{
     ReaderInfo, RwLock, RwLockInfo, RwLockReadGuard, RwLockWaiterInfo, RwLockWriteGuard,
+};
+#[cfg(feature = "semaphore")]
+pub use lockyard_semaphore::{
+    PermitInfo, Semaphore, SemaphoreInfo, SemaphorePermit, SemaphoreWaiterInfo,
 };
 
 pub use crate::client::Client;
