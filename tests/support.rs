@@ -5,10 +5,12 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use lockyard::{Client, ClientOptions, Error, Lock, LockGuard, Owner};
-use lockyard_lua::lock::{ACQUIRE, INSPECT, RELEASE, RENEW};
+use lockyard::{Client, ClientOptions, Error, Owner};
+use lockyard_lua::{lock, rw};
 use lockyard_testkit::{Server, eventually_async, redis};
 use tokio::task::JoinHandle;
+
+use crate::contract::exclusive::Exclusive;
 
 /// A generous upper bound for what takes milliseconds.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
@@ -129,7 +131,7 @@ pub(crate) async fn while_waiting<F: Future, T>(
 }
 
 /// Waits until so many wait for a lock.
-pub(crate) async fn until_waiting(lock: &Lock, waiters: u64) {
+pub(crate) async fn until_waiting(lock: &impl Exclusive, waiters: u64) {
     eventually_async(SOON, async || {
         lock.inspect().await.unwrap().waiting == waiters
     })
@@ -137,7 +139,7 @@ pub(crate) async fn until_waiting(lock: &Lock, waiters: u64) {
 }
 
 /// Has a task wait for a lock.
-pub(crate) fn wait(lock: &Lock) -> JoinHandle<LockGuard> {
+pub(crate) fn wait<M: Exclusive>(lock: &M) -> JoinHandle<M::Guard> {
     let lock = lock.clone();
     tokio::spawn(async move { lock.acquire().await.unwrap() })
 }
@@ -179,7 +181,7 @@ pub(crate) fn assert_quick_scripts(server: &Server) {
 
 /// Has a server know the scripts, so that each call is one command from the first on.
 pub(crate) fn cache_scripts(server: &Server) {
-    for script in [ACQUIRE, RENEW, RELEASE, INSPECT] {
+    for script in Script::ALL.iter().flat_map(|script| script.texts()) {
         server.command(&["SCRIPT", "LOAD", script]).unwrap();
     }
 }
@@ -194,24 +196,28 @@ pub(crate) enum Script {
 }
 
 impl Script {
-    fn text(self) -> &'static str {
+    const ALL: [Self; 4] = [Self::Acquire, Self::Renew, Self::Release, Self::Inspect];
+
+    /// One for each family.
+    fn texts(self) -> [&'static str; 2] {
         match self {
-            Self::Acquire => ACQUIRE,
-            Self::Renew => RENEW,
-            Self::Release => RELEASE,
-            Self::Inspect => INSPECT,
+            Self::Acquire => [lock::ACQUIRE, rw::ACQUIRE],
+            Self::Renew => [lock::RENEW, rw::RENEW],
+            Self::Release => [lock::RELEASE, rw::RELEASE],
+            Self::Inspect => [lock::INSPECT, rw::INSPECT],
         }
     }
 
-    /// Matches every call of this script.
+    /// Matches every call of this script, of any family.
     pub(crate) fn calls(self) -> impl Fn(&[Vec<u8>]) -> bool + Send + 'static {
-        let text = self.text();
-        let sha = fred::util::sha1_hash(text);
+        let known = self
+            .texts()
+            .map(|text| [fred::util::sha1_hash(text), text.to_owned()]);
         move |words| {
-            let calls = |name: &str, script: &str| {
-                words[0].eq_ignore_ascii_case(name.as_bytes()) && words[1] == script.as_bytes()
-            };
-            calls("EVALSHA", &sha) || calls("EVAL", text)
+            let by = ["EVALSHA", "EVAL"]
+                .iter()
+                .position(|name| words[0].eq_ignore_ascii_case(name.as_bytes()));
+            by.is_some_and(|by| known.iter().any(|known| words[1] == known[by].as_bytes()))
         }
     }
 }
