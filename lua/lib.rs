@@ -5,6 +5,12 @@
 //! replies and cost.
 //! A block between `-- shared: <thing>` and `-- end` is a copy of `shared/<thing>.lua`; the tests compare them.
 
+/// The script of `RateLimiter`.
+pub mod rate {
+    /// Takes permits of rates, or tells what is owed.
+    pub const TAKE: &str = include_str!("rate/take.lua");
+}
+
 /// The scripts of `Lock`.
 pub mod lock {
     /// Acquires a lock, re-enters it, or joins its queue.
@@ -27,4 +33,20 @@ pub mod rw {
     pub const RELEASE: &str = include_str!("rw/release.lua");
     /// Tells who holds a lock and who waits for it.
     pub const INSPECT: &str = include_str!("rw/inspect.lua");
+}
+
+/// The scripts of `Semaphore`.
+pub mod semaphore {
+    /// Acquires permits, or joins the queue for them.
+    pub const ACQUIRE: &str = include_str!("semaphore/acquire.lua");
+    /// Renews holds, and looks for those who wait.
+    pub const RENEW: &str = include_str!("semaphore/renew.lua");
+    /// Releases permits and queue places, and grants what that frees.
+    pub const RELEASE: &str = include_str!("semaphore/release.lua");
+    /// Tells how many permits there are and are held, and who holds and waits.
+    pub const INSPECT: &str = include_str!("semaphore/inspect.lua");
+    /// Stores how many permits there are.
+    pub const LIMIT: &str = include_str!("semaphore/limit.lua");
+    /// Replaces holds by others with the same permits.
+    pub const EXCHANGE: &str = include_str!("semaphore/exchange.lua");
 }

@@ -36,7 +36,7 @@ mod waiting;
 pub(crate) mod leaks;
 
 // A command that comes twice, or late, or whose reply is lost, does no harm.
-mod late;
+pub(crate) mod late;
 
 // Keys that hold data of another type, which is nobody's but the application's.
 mod foreign;
@@ -189,36 +189,17 @@ macro_rules! contract {
                     a_waiter_is_told_of_foreign_data_at_the_queue
                     a_waiter_is_told_of_foreign_data_among_the_signs_of_life
                     a_waiter_is_told_of_foreign_data_at_its_fencing_token
-                    foreign_data_at_one_lock_stops_the_renewal_of_no_other
                     a_release_leaves_alone_what_the_application_wrote_over_the_lock
                     a_plain_text_over_a_held_lock_ends_the_hold_with_its_lease
                 }
-                gone: {
-                    a_wait_for_a_killed_server_ends_in_time_with_an_error
-                    a_wait_for_a_stopped_server_ends_in_time_with_an_error
-                    a_wait_for_a_server_that_stopped_after_a_reconnect_ends_in_time_with_an_error
-                    a_nested_wait_for_a_stopped_server_ends_in_time_with_an_error
-                    a_try_at_a_server_that_is_gone_ends_with_the_operation_timeout
-                    a_queued_waiter_whose_server_is_gone_ends_in_time_and_holds_nothing
-                    a_server_that_comes_back_is_used_again
-                }
                 loss: {
-                    a_holder_that_is_cut_off_has_lost_before_another_gets_in
-                    a_grantee_that_is_cut_off_has_lost_before_another_gets_in
                     a_process_that_was_stopped_beyond_its_lease_knows_when_it_goes_on
-                    a_holder_learns_of_the_end_of_its_lease_while_the_server_stands_still
-                    a_holder_learns_of_the_end_of_its_lease_after_the_server_was_killed
                     a_deleted_key_reaches_the_holder_at_its_next_check
-                    lost_stays_lost_when_the_network_comes_back
-                    a_hold_after_a_loss_is_a_new_one_and_renewed
                     release_of_a_lost_guard_says_so_and_spares_the_new_holder
-                    a_hold_is_unsure_while_renewals_fail_and_sure_after
                     an_acquire_answered_after_its_lease_fails_and_leaves_nothing
-                    no_loss_is_signalled_for_a_hold_whose_release_has_started
                 }
                 nesting: {
                     re_entering_what_is_surely_held_needs_no_server
-                    the_crash_of_a_called_client_costs_its_caller_nothing
                     a_release_that_comes_twice_costs_the_caller_nothing
                     a_hold_that_is_unsure_is_asked_for_before_it_is_entered_again
                     a_place_that_is_learnt_of_after_the_owners_grant_is_not_waited_in
@@ -229,39 +210,11 @@ macro_rules! contract {
                     a_grant_that_nobody_takes_any_more_is_passed_on
                     a_key_that_vanished_does_not_keep_the_queue_waiting
                 }
-                renewal: {
-                    renewal_goes_on_while_the_executor_is_blocked
-                    trouble_with_one_renewal_does_not_touch_the_others
-                    a_renewal_never_brings_a_key_back
-                    a_renewal_that_is_overtaken_by_the_release_brings_nothing_back
-                    after_release_nothing_is_renewed
-                    each_renewal_gives_the_full_lease_however_slow_they_are
-                    a_fixed_lease_is_checked_but_not_renewed
-                    a_fixed_lease_is_extended_by_hand_and_never_shortened
-                    each_acquire_has_the_lease_of_its_own_handle
-                    ten_thousand_holds_are_renewed_by_a_hundred_scripts_a_period
-                    a_slow_script_of_somebody_else_costs_no_hold
-                    a_hold_outlasts_refusals_of_every_kind_inside_its_lease
-                    a_server_that_stands_still_or_only_reads_for_a_while_costs_no_hold
-                    a_flushed_script_cache_costs_no_hold
-                    a_server_that_comes_back_empty_costs_every_hold_at_once
-                    cut_connections_cost_no_hold
-                    a_connection_that_goes_dead_without_a_word_costs_no_hold
-                    locks_that_come_and_go_do_not_stop_the_renewal_of_one_that_stays
-                    a_full_server_costs_no_hold
-                    a_grant_that_is_noticed_late_is_renewed_in_time
-                    a_short_lease_that_is_answered_late_costs_no_connection
-                }
                 waiting: {
                     a_lost_message_costs_one_look
                     messages_that_overrun_the_inbox_cost_one_look
                     a_reconnect_costs_one_look
                     a_refused_publish_costs_one_look
-                    a_grantee_that_is_cut_off_stands_in_the_way_for_a_waiter_timeout
-                    a_spinning_client_backs_off_and_gets_in
-                    a_spinning_client_does_not_sleep_after_its_last_try
-                    waiters_of_many_keys_look_together
-                    a_client_whose_inbox_is_refused_spins_until_it_stands
                 }
                 ended: {
                     a_client_lives_as_long_as_its_guards
@@ -284,7 +237,6 @@ macro_rules! contract {
                 }
                 copied: {
                     a_renewal_that_arrives_after_the_release_creates_nothing
-                    a_renewal_that_arrives_again_shortens_no_lease
                     a_look_that_arrives_after_its_waiter_gave_up_creates_no_place
                     a_release_that_arrives_again_frees_no_newer_hold
                     a_release_that_arrives_again_frees_no_newer_hold_of_its_owner
@@ -298,18 +250,6 @@ macro_rules! contract {
                     a_renewal_that_arrives_late_creates_nothing
                     a_look_that_arrives_late_creates_no_place
                     a_release_by_force_that_arrives_late_frees_no_newer_hold
-                }
-                lost: {
-                    an_acquire_whose_reply_is_lost_succeeds_and_holds_once
-                    a_waiter_that_is_not_told_of_its_place_stands_in_the_queue_once
-                    nobody_is_refused_a_free_lock_for_a_reply_that_was_lost
-                    a_re_entry_whose_reply_is_lost_counts_once
-                    a_renewal_whose_reply_is_lost_is_made_again_in_time
-                    a_release_whose_reply_is_lost_succeeds
-                    a_release_whose_reply_is_lost_counts_once
-                    a_dropped_guards_release_is_made_until_it_is_answered
-                    giving_up_is_repeated_until_it_is_answered
-                    a_release_by_force_whose_reply_is_lost_frees_nothing_newer
                 }
                 phantom: {
                     an_acquire_that_arrives_again_after_its_release_leaves_no_phantom
@@ -332,8 +272,6 @@ macro_rules! contract {
                     a_guard_that_does_not_know_of_its_loss_does_not_release_who_came_after
                     a_release_that_is_refused_is_made_once_more_in_the_background
                     a_release_that_is_refused_leaves_the_guards_outside_it
-                    guards_of_several_slots_that_are_dropped_at_once_are_released_soon
-                    a_release_that_cannot_succeed_is_not_made_for_as_long_as_the_lease
                 }
             }
             tests! {
@@ -355,6 +293,91 @@ macro_rules! contract {
                     a_guard_is_released_on_another_runtime_after_its_own_has_ended
                     a_guard_dropped_inside_another_runtime_is_released
                     a_runtime_that_ends_before_the_reply_to_an_acquire_leaves_nothing
+                }
+            }
+        }
+    };
+}
+
+/// What takes seconds, and no rule of entry has much of a part in: once for each family of scripts.
+macro_rules! at_length {
+    ($module:ident: $exclusive:ty) => {
+        mod $module {
+            type M = $exclusive;
+            tests! {
+                async:
+                foreign: {
+                    foreign_data_at_one_lock_stops_the_renewal_of_no_other
+                }
+                gone: {
+                    a_wait_for_a_killed_server_ends_in_time_with_an_error
+                    a_wait_for_a_stopped_server_ends_in_time_with_an_error
+                    a_wait_for_a_server_that_stopped_after_a_reconnect_ends_in_time_with_an_error
+                    a_nested_wait_for_a_stopped_server_ends_in_time_with_an_error
+                    a_try_at_a_server_that_is_gone_ends_with_the_operation_timeout
+                    a_queued_waiter_whose_server_is_gone_ends_in_time_and_holds_nothing
+                    a_server_that_comes_back_is_used_again
+                }
+                loss: {
+                    a_holder_that_is_cut_off_has_lost_before_another_gets_in
+                    a_grantee_that_is_cut_off_has_lost_before_another_gets_in
+                    a_holder_learns_of_the_end_of_its_lease_while_the_server_stands_still
+                    a_holder_learns_of_the_end_of_its_lease_after_the_server_was_killed
+                    lost_stays_lost_when_the_network_comes_back
+                    a_hold_after_a_loss_is_a_new_one_and_renewed
+                    a_hold_is_unsure_while_renewals_fail_and_sure_after
+                    no_loss_is_signalled_for_a_hold_whose_release_has_started
+                }
+                nesting: {
+                    the_crash_of_a_called_client_costs_its_caller_nothing
+                }
+                renewal: {
+                    renewal_goes_on_while_the_executor_is_blocked
+                    trouble_with_one_renewal_does_not_touch_the_others
+                    a_renewal_never_brings_a_key_back
+                    a_renewal_that_is_overtaken_by_the_release_brings_nothing_back
+                    after_release_nothing_is_renewed
+                    each_renewal_gives_the_full_lease_however_slow_they_are
+                    a_fixed_lease_is_checked_but_not_renewed
+                    a_fixed_lease_is_extended_by_hand_and_never_shortened
+                    each_acquire_has_the_lease_of_its_own_handle
+                    a_slow_script_of_somebody_else_costs_no_hold
+                    a_hold_outlasts_refusals_of_every_kind_inside_its_lease
+                    a_server_that_stands_still_or_only_reads_for_a_while_costs_no_hold
+                    a_flushed_script_cache_costs_no_hold
+                    a_server_that_comes_back_empty_costs_every_hold_at_once
+                    cut_connections_cost_no_hold
+                    a_connection_that_goes_dead_without_a_word_costs_no_hold
+                    locks_that_come_and_go_do_not_stop_the_renewal_of_one_that_stays
+                    a_full_server_costs_no_hold
+                    a_grant_that_is_noticed_late_is_renewed_in_time
+                    a_short_lease_that_is_answered_late_costs_no_connection
+                }
+                waiting: {
+                    a_grantee_that_is_cut_off_stands_in_the_way_for_a_waiter_timeout
+                    a_spinning_client_backs_off_and_gets_in
+                    a_spinning_client_does_not_sleep_after_its_last_try
+                    waiters_of_many_keys_look_together
+                    a_client_whose_inbox_is_refused_spins_until_it_stands
+                }
+                copied: {
+                    a_renewal_that_arrives_again_shortens_no_lease
+                }
+                lost: {
+                    an_acquire_whose_reply_is_lost_succeeds_and_holds_once
+                    a_waiter_that_is_not_told_of_its_place_stands_in_the_queue_once
+                    nobody_is_refused_a_free_lock_for_a_reply_that_was_lost
+                    a_re_entry_whose_reply_is_lost_counts_once
+                    a_renewal_whose_reply_is_lost_is_made_again_in_time
+                    a_release_whose_reply_is_lost_succeeds
+                    a_release_whose_reply_is_lost_counts_once
+                    a_dropped_guards_release_is_made_until_it_is_answered
+                    giving_up_is_repeated_until_it_is_answered
+                    a_release_by_force_whose_reply_is_lost_frees_nothing_newer
+                }
+                releases: {
+                    guards_of_several_slots_that_are_dropped_at_once_are_released_soon
+                    a_release_that_cannot_succeed_is_not_made_for_as_long_as_the_lease
                 }
             }
         }
@@ -416,3 +439,14 @@ contract!(fair_lock: lockyard::FairLock);
 contract!(write_side: crate::contract::exclusive::Write);
 in_order!(fair_lock_in_order: lockyard::FairLock);
 in_order!(write_side_in_order: crate::contract::exclusive::Write);
+at_length!(lock_at_length: lockyard::Lock);
+at_length!(write_side_at_length: crate::contract::exclusive::Write);
+
+// Once for all.
+mod many_holds {
+    type M = lockyard::Lock;
+    tests! {
+        async:
+        renewal: { ten_thousand_holds_are_renewed_by_a_hundred_scripts_a_period }
+    }
+}

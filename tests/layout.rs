@@ -196,6 +196,28 @@ lockyard:lock.fence:{stock:42} (string, 86400 s)
     assert_eq!(inboxes[0].drain(&server), Vec::<String>::new());
 }
 
+// The debt is in permits, the interval in µs a permit.
+#[tokio::test]
+async fn what_a_limiter_keeps_is_what_it_is() {
+    let server = Server::start().unwrap();
+    let client = client(&server, "lockyard:").await;
+    let rate = lockyard::Rate::per_hour(3).burst(7);
+    client
+        .rate_limiter("order:{42}", rate)
+        .acquire(2)
+        .await
+        .unwrap();
+    assert_eq!(
+        Words(Vec::new()).picture(&server),
+        "\
+lockyard:rate:order:{42} (hash, 2400 s)
+    at = <µs>
+    debt = 2
+    interval = 1200000000
+"
+    );
+}
+
 // An owner outside any scope is named after its only hold.
 #[tokio::test]
 async fn an_anonymous_owner_has_the_number_of_its_hold() {

@@ -8,6 +8,12 @@ mod contract;
 // What only a read-write lock does.
 mod rw;
 
+// So many at once, and no more.
+mod semaphore;
+
+// How many may start in what time.
+mod limiter;
+
 // Six processes and everything that fails around them.
 mod chaos;
 

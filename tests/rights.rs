@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use lockyard::fred::types::RespVersion;
 use lockyard::fred::types::config::Config;
-use lockyard::{Client, ClientOptions, Error, HoldState, Lease};
+use lockyard::{Client, ClientOptions, Error, HoldState, Lease, Rate};
 use lockyard_testkit::{Server, eventually_async};
 
 use crate::support::{SOON, client, ms, variant};
@@ -16,12 +16,13 @@ const CONNECTION: &str =
 /// What runs and is told.
 const SCRIPTS: &str = "+eval +evalsha +publish";
 /// What scripts do with data.
-const DATA: [&str; 19] = [
+const DATA: [&str; 20] = [
     "exists",
     "get",
     "hdel",
     "hget",
     "hgetall",
+    "hmget",
     "hset",
     "hsetnx",
     "incr",
@@ -115,7 +116,7 @@ async fn queued(client: &Client, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Locks, waits, renews, re-enters, releases, gives up, loses, and passes on by force.
+/// Locks, waits, renews, re-enters, releases, gives up, loses, and passes on by force; and what others do.
 async fn everything(
     server: &Server,
     one: &Client,
@@ -188,7 +189,21 @@ async fn everything(
         .release()
         .await
         .map_err(failure)?;
-    sure(!in_time(lock.is_locked()).await?, "somebody is left")
+    sure(!in_time(lock.is_locked()).await?, "somebody is left")?;
+    limit(one, name).await
+}
+
+/// Takes permits at once, waits for some, and is denied some.
+async fn limit(client: &Client, name: &str) -> Result<(), Failure> {
+    let limiter = client.rate_limiter(name, Rate::per_second(20).burst(2));
+    for _ in 0..3 {
+        in_time(limiter.acquire(1)).await?;
+    }
+    let denied = in_time(limiter.try_acquire(2)).await?;
+    let after = denied.retry_after().ok_or("not denied")?;
+    // What is owed is then gone, and its key with it.
+    tokio::time::sleep(after + ms(110)).await;
+    Ok(())
 }
 
 #[test]

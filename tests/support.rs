@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use lockyard::{Client, ClientOptions, Error, Owner};
-use lockyard_lua::{lock, rw};
+use lockyard_lua::{lock, rate, rw, semaphore};
 use lockyard_testkit::{Server, eventually_async, redis};
 use tokio::task::JoinHandle;
 
@@ -181,7 +181,7 @@ pub(crate) fn assert_quick_scripts(server: &Server) {
 
 /// Has a server know the scripts, so that each call is one command from the first on.
 pub(crate) fn cache_scripts(server: &Server) {
-    for script in Script::ALL.iter().flat_map(|script| script.texts()) {
+    for script in Script::ALL.into_iter().flat_map(Script::texts) {
         server.command(&["SCRIPT", "LOAD", script]).unwrap();
     }
 }
@@ -193,26 +193,33 @@ pub(crate) enum Script {
     Renew,
     Release,
     Inspect,
+    Take,
 }
 
 impl Script {
-    const ALL: [Self; 4] = [Self::Acquire, Self::Renew, Self::Release, Self::Inspect];
+    const ALL: [Self; 5] = [
+        Self::Acquire,
+        Self::Renew,
+        Self::Release,
+        Self::Inspect,
+        Self::Take,
+    ];
 
     /// One for each family.
-    fn texts(self) -> [&'static str; 2] {
+    fn texts(self) -> &'static [&'static str] {
         match self {
-            Self::Acquire => [lock::ACQUIRE, rw::ACQUIRE],
-            Self::Renew => [lock::RENEW, rw::RENEW],
-            Self::Release => [lock::RELEASE, rw::RELEASE],
-            Self::Inspect => [lock::INSPECT, rw::INSPECT],
+            Self::Acquire => &[lock::ACQUIRE, rw::ACQUIRE, semaphore::ACQUIRE],
+            Self::Renew => &[lock::RENEW, rw::RENEW, semaphore::RENEW],
+            Self::Release => &[lock::RELEASE, rw::RELEASE, semaphore::RELEASE],
+            Self::Inspect => &[lock::INSPECT, rw::INSPECT, semaphore::INSPECT],
+            Self::Take => &[rate::TAKE],
         }
     }
 
     /// Matches every call of this script, of any family.
     pub(crate) fn calls(self) -> impl Fn(&[Vec<u8>]) -> bool + Send + 'static {
-        let known = self
-            .texts()
-            .map(|text| [fred::util::sha1_hash(text), text.to_owned()]);
+        let known = |text: &&str| [fred::util::sha1_hash(text), (*text).to_owned()];
+        let known: Vec<[String; 2]> = self.texts().iter().map(known).collect();
         move |words| {
             let by = ["EVALSHA", "EVAL"]
                 .iter()

@@ -89,8 +89,8 @@ fn files(folder: &Path) -> Vec<Script> {
 fn the_first_line_says_what_the_verb_needs() {
     for script in scripts() {
         let shebang = match script.verb.as_str() {
-            "acquire" => "#!lua",
-            "renew" | "release" => "#!lua flags=allow-oom",
+            "acquire" | "take" => "#!lua",
+            "renew" | "release" | "limit" | "exchange" => "#!lua flags=allow-oom",
             "inspect" => "#!lua flags=no-writes",
             verb => panic!("say here which flags `{verb}` needs"),
         };

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lockyard_lua::lock::{ACQUIRE, INSPECT, RELEASE, RENEW};
+use lockyard_lua::rate::TAKE;
 use lockyard_testkit::redis::Value;
 use lockyard_testkit::{Server, fresh_prefix};
 
@@ -104,6 +105,13 @@ fn a_cluster_runs_every_script() {
     assert_eq!(number(&lock.renew("b/c.4", "f"), 2), 2);
     let inspect = lock.run(INSPECT, &lock.keys[..2], &["10"]);
     assert_eq!((number(&inspect, 1), number(&inspect, 2)), (2, 2));
+
+    let rate = [format!("{prefix}rate:{{x}}")];
+    for (wait, taken) in [("0", true), ("0", false), ("600000000", true)] {
+        let take = lock.run(TAKE, &rate, &[LATE, "60000000", "1", "1", wait]);
+        assert_eq!(number(&take, 1) > 0, taken);
+    }
+    lock.server.command(&["DEL", &rate[0]]).unwrap();
 
     // Nobody listens to the inbox of `c`, so its waiters are dead.
     assert_eq!(

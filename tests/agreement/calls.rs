@@ -1,6 +1,7 @@
 //! The one place that knows how each script is called.
 
 use lockyard_lua::lock::{ACQUIRE, INSPECT, RELEASE, RENEW};
+use lockyard_lua::rate::TAKE;
 
 use super::steps::{Id, Ticket};
 
@@ -102,6 +103,36 @@ pub(super) fn release(entries: &[(usize, Vec<String>)]) -> Call {
     Call {
         script: RELEASE,
         keys: entries.iter().flat_map(|(lock, _)| keys(*lock)).collect(),
+        args,
+    }
+}
+
+/// The name of a limiter's key.
+pub(super) fn rate(limiter: usize) -> String {
+    format!("rate:{{{limiter}}}")
+}
+
+/// The µs a permit, a fraction among them, and the burst.
+const RATES: [(&str, u64); 3] = [("20000000", 1), ("33333333.333333332", 3), ("10000000", 10)];
+
+/// One limiter of a take: number, rate, permits, and the s for which the caller is ready to wait.
+pub(super) type Ask = (usize, usize, u64, u64);
+
+pub(super) fn take(asks: &[Ask], valid: u64) -> Call {
+    let mut args = vec![valid.to_string()];
+    for (_, rate, permits, wait) in asks {
+        let (interval, burst) = RATES[rate % RATES.len()];
+        let wait = (wait * 1_000_000).to_string();
+        args.extend([
+            interval.to_owned(),
+            burst.to_string(),
+            permits.to_string(),
+            wait,
+        ]);
+    }
+    Call {
+        script: TAKE,
+        keys: asks.iter().map(|(limiter, ..)| rate(*limiter)).collect(),
         args,
     }
 }

@@ -50,12 +50,20 @@ impl<'a> Run<'a> {
                 self.call(&calls::release(&[(*lock, holds)]));
             }
             Step::Inspect(lock, limit) => self.call(&calls::inspect(*lock, *limit)),
+            Step::Take(asks, late) => {
+                self.call(&calls::take(asks, self.now_us - u64::from(*late)));
+            }
+            Step::Spoil(limiter, field) => {
+                let key = calls::rate(*limiter);
+                self.both(&match field {
+                    Some((field, value)) => words(&["HSET", &key, field, value]),
+                    None => words(&["SET", &key, "x"]),
+                });
+            }
             Step::Pass(tens) => self.pass(tens * 10_000),
             Step::Damage(lock, damage) => {
                 for words in commands(*lock, *damage, self.now_us / 1000) {
-                    let expected = self.real.command(&words);
-                    let found = self.stored.command(&words, self.now_us);
-                    assert_eq!(found, expected, "{words:?}");
+                    self.both(&words);
                 }
             }
             Step::Listen(client) => {
@@ -74,6 +82,12 @@ impl<'a> Run<'a> {
             alike(&found, &expected),
             "in memory {found:#?}\nreal {expected:#?}"
         );
+    }
+
+    fn both(&mut self, words: &[String]) {
+        let expected = self.real.command(words);
+        let found = self.stored.command(words, self.now_us);
+        assert_eq!(found, expected, "{words:?}");
     }
 
     fn call(&mut self, call: &Call) {

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::calls::Wish;
+use super::calls::{Ask, Wish};
 
 /// How many locks, owners, clients and numbers of holds there are: few, so that they meet.
 const LOCKS: usize = 2;
@@ -29,6 +29,10 @@ pub(super) enum Step {
     ReleaseMany(Vec<Id>, Vec<Id>),
     Force(usize, Vec<Id>),
     Inspect(usize, u64),
+    /// Of limiters, and whether the command comes too late.
+    Take(Vec<Ask>, bool),
+    /// Gives a field of a limiter any value, or makes the key a string.
+    Spoil(usize, Option<(&'static str, &'static str)>),
     /// So many tens of seconds, about.
     Pass(u64),
     Damage(usize, Damage),
@@ -74,6 +78,8 @@ const FENCES: [&str; 6] = [
     "9223372036854775807",
     "1.5",
 ];
+const FIELDS: [&str; 3] = ["at", "debt", "interval"];
+const NUMBERS: [&str; 4] = ["", "x", "5", "1.5"];
 const ENTRIES: [&str; 5] = [
     "x",
     "|",
@@ -117,7 +123,16 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let acquire = (wishes, prop::bool::weighted(0.05))
         .prop_map(|(wishes, stale)| Step::Acquire(wishes, stale));
     let renewal = (lock(), id(), any::<bool>(), 1..4usize);
+    let asks = prop::collection::vec((0..LOCKS, 0..3usize, 1..4u64, 0..60u64), 1..5);
+    let take = (asks, prop::bool::weighted(0.05)).prop_map(|(asks, late)| Step::Take(asks, late));
+    let field = (
+        prop::sample::select(&FIELDS[..]),
+        prop::sample::select(&NUMBERS[..]),
+    );
+    let spoil = (lock(), prop::option::weighted(0.8, field));
     let step = prop_oneof![
+        4 => take,
+        1 => spoil.prop_map(|(limiter, field)| Step::Spoil(limiter, field)),
         10 => acquire,
         5 => prop::collection::vec(renewal, 1..5).prop_map(Step::Renew),
         4 => (lock(), id()).prop_map(|(lock, id)| Step::Release(lock, id)),

@@ -1,7 +1,9 @@
 //! Leases, waits and longest holds of any length.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use lockyard::{Client, Error, HoldState, Lease};
 use lockyard_testkit::{Action, Proxy, Server, eventually_async};

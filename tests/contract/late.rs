@@ -26,7 +26,7 @@ use crate::contract::exclusive::{Exclusive, Guard};
 use crate::support::{SOON, cache_scripts, connect_in_the_end};
 
 /// The operation timeout of the client behind the proxy: what comes later than that is refused.
-const VALID: Duration = Duration::from_millis(700);
+pub(crate) const VALID: Duration = Duration::from_millis(700);
 
 /// A server with a client behind a proxy and another straight to it.
 ///

@@ -1,6 +1,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use lockyard::{Client, Error, HoldState, Lease};
 use lockyard_testkit::{Action, Direction, Proxy, Server, eventually, eventually_async};

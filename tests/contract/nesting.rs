@@ -1,7 +1,9 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use lockyard::{Client, Error, HoldState, Lease, Owner};
 use lockyard_testkit::{Action, Proxy, Server, eventually, eventually_async};

@@ -1,5 +1,5 @@
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use tokio::time::Instant;
 
 use lockyard::{Client, Error, Lease};
 use lockyard_testkit::{Action, Proxy, Server, eventually, eventually_async};
@@ -307,7 +307,7 @@ pub(crate) async fn a_waiter_cancelled_in_the_instant_of_its_grant_passes_it_on<
     site: Site,
 ) {
     let clients = [site.patient().await, site.patient().await];
-    for round in 0..200 {
+    for round in 0..60 {
         let guard = M::of(&clients[0], "x").acquire().await.unwrap();
         let first = wait(&M::of(&clients[1], "x"));
         until_waiting(&M::of(&clients[0], "x"), 1).await;

@@ -343,6 +343,6 @@ impl Acquire<'_> {
 }
 
 /// Why a command that came after its validity did nothing.
-fn late() -> fred::error::Error {
+pub(crate) fn late() -> fred::error::Error {
     fred::error::Error::new(ErrorKind::Timeout, "the server got to the command too late")
 }

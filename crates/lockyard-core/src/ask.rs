@@ -9,10 +9,12 @@ use tokio::sync::oneshot;
 use crate::acquire::{Acquire, Wait};
 use crate::backend::Arg;
 use crate::breakages::broken;
+use crate::core::Core;
 use crate::error::Error;
 use crate::gather::Item;
-use crate::id::{Id, Outcome, Phase, Terms};
+use crate::id::{Id, Outcome, Terms};
 use crate::options::Waiting;
+use crate::owner::Owner;
 use crate::runtime::Runtime;
 
 pub(crate) struct Ask {
@@ -27,22 +29,9 @@ impl Acquire<'_> {
         let core = self.runtime.core();
         let seq = core.number();
         let lease = self.terms.lease.duration();
-        let grant = lease.min(core.options.waiter_timeout).as_millis() as u64;
-        let ms = lease.as_millis() as u64;
-        let (entry, hold) = self.entry(seq, ms, grant);
-        let (tell, told) = oneshot::channel();
         let sent = core.now();
-        let id = Id {
-            spec: self.spec.clone(),
-            owner: self.owner.clone(),
-            terms: self.terms,
-            entry: entry.clone(),
-            sent,
-            phase: Phase::Asked(tell),
-            flying: false,
-            again: false,
-            granted: None,
-        };
+        let (entry, hold) = entry(core, seq, self.owner.as_ref(), self.terms);
+        let (id, told) = Id::new(self.spec, self.owner.clone(), self.terms, &entry, sent);
         let registered = core.with(|state| {
             if state.closed {
                 return Err(Error::Closed);
@@ -70,44 +59,43 @@ impl Acquire<'_> {
             Arg::Number(valid),
             Arg::Text(core.terms.clone()),
             Arg::Text(hold),
-            Arg::Number(ms),
+            Arg::Number(lease.as_millis() as u64),
             Arg::Text(wish.into()),
         ];
-        let claim = Claim {
-            runtime: self.runtime.clone(),
-            seq,
-            open: true,
-        };
+        let claim = Claim::new(self.runtime, seq);
         let item = Item {
             script: &self.spec.family.acquire,
-            spec: self.spec.clone(),
+            keys: self.spec.clone(),
             args,
             shared: 2,
             answers: 3,
         };
         Ok(Some(Ask { claim, told, item }))
     }
+}
 
-    /// `hold|kind|weight|lease|grant`, and the hold id at its beginning.
-    fn entry(&self, seq: u64, lease: u64, grant: u64) -> (Bytes, Bytes) {
-        let client = &self.runtime.core().client;
-        let seq = if broken("hold ids used again") {
-            seq % 4
-        } else {
-            seq
-        };
-        let mut entry = String::with_capacity(160);
-        let written = match &self.owner {
-            Some(owner) => write!(entry, "{}/{client}.{seq}", owner.text()),
-            None => write!(entry, "{client}:{seq}/{client}.{seq}"),
-        };
-        let hold = entry.len();
-        let Terms { kind, weight, .. } = self.terms;
-        let written = written.and_then(|()| write!(entry, "|{kind}|{weight}|{lease}|{grant}"));
-        debug_assert!(written.is_ok(), "writing to a string never fails");
-        let entry = Bytes::from(entry);
-        (entry.clone(), entry.slice(..hold))
-    }
+/// `hold|kind|weight|lease|grant`, and the hold id at its beginning.
+pub(crate) fn entry(core: &Core, seq: u64, owner: Option<&Owner>, terms: Terms) -> (Bytes, Bytes) {
+    let client = &core.client;
+    let seq = if broken("hold ids used again") {
+        seq % 4
+    } else {
+        seq
+    };
+    let Terms { kind, weight, .. } = terms;
+    let lease = terms.lease.duration();
+    let grant = lease.min(core.options.waiter_timeout).as_millis();
+    let lease = lease.as_millis();
+    let mut entry = String::with_capacity(160);
+    let written = match owner {
+        Some(owner) => write!(entry, "{}/{client}.{seq}", owner.text()),
+        None => write!(entry, "{client}:{seq}/{client}.{seq}"),
+    };
+    let hold = entry.len();
+    let written = written.and_then(|()| write!(entry, "|{kind}|{weight}|{lease}|{grant}"));
+    debug_assert!(written.is_ok(), "writing to a string never fails");
+    let entry = Bytes::from(entry);
+    (entry.clone(), entry.slice(..hold))
 }
 
 /// An id whose outcome nobody has taken yet; dropped, it is abandoned.
@@ -118,6 +106,14 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
+    pub(crate) fn new(runtime: &Arc<Runtime>, seq: u64) -> Self {
+        Self {
+            runtime: runtime.clone(),
+            seq,
+            open: true,
+        }
+    }
+
     /// The id left nothing on the server.
     pub(crate) fn dismiss(mut self) {
         self.open = false;

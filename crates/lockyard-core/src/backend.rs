@@ -31,6 +31,11 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Asks the server for its time, in µs.
     fn server_time(&self, lane: Lane) -> BoxFuture<'_, Result<u64, Fault>>;
 
+    /// Whether a lane has a connection, so that a command is not refused before it is sent.
+    fn is_connected(&self, _: Lane) -> bool {
+        true
+    }
+
     /// Drops the connection and connects anew, for the server at its end has become a replica.
     fn reconnect(&self, lane: Lane);
 

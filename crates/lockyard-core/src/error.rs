@@ -24,6 +24,24 @@ pub enum Error {
         /// The lease asked for.
         lease: Duration,
     },
+    /// A number of permits could never be granted.
+    #[error("invalid number of permits for {name:?}: {permits} is not between 1 and {most}")]
+    InvalidPermits {
+        /// The primitive's name.
+        name: String,
+        /// How many were asked for.
+        permits: u64,
+        /// How many there can be at most.
+        most: u64,
+    },
+    /// A rate makes no sense.
+    #[error("invalid rate of {name:?}: {reason}")]
+    InvalidRate {
+        /// The rate limiter's name.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// A text does not name an owner.
     #[error("invalid owner {text:?}: an owner is <uuid>:<number>")]
     InvalidOwner {
@@ -106,16 +124,6 @@ pub enum Error {
     WouldDeadlock {
         /// The primitive's name.
         name: String,
-    },
-    /// There will never be so many permits, or none were asked for.
-    #[error(
-        "invalid number of permits for {name:?}: {permits} are none, or more than there are in all"
-    )]
-    InvalidPermits {
-        /// The primitive's name.
-        name: String,
-        /// How many were asked for.
-        permits: u32,
     },
     /// The hold's lease is renewed by the watchdog, so there is nothing to extend by hand.
     #[error(

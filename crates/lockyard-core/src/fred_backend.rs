@@ -187,6 +187,10 @@ impl Backend for FredBackend {
         })
     }
 
+    fn is_connected(&self, lane: Lane) -> bool {
+        self.client(lane).is_connected()
+    }
+
     fn reconnect(&self, lane: Lane) {
         let now = self.now();
         let last = &mut self.reconnected.lock()[lane as usize];

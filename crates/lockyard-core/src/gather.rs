@@ -29,10 +29,19 @@ const BATCH: usize = 100;
 /// How long a call is gathered at most before it is sent.
 const LONGEST: Duration = Duration::from_millis(10);
 
+/// The keys of one handle, built once and shared with its calls.
+pub(crate) type Keys = Arc<dyn AsRef<[Bytes]> + Send + Sync>;
+
+impl AsRef<[Bytes]> for Spec {
+    fn as_ref(&self) -> &[Bytes] {
+        &self.keys
+    }
+}
+
 /// A call of a script that takes several items at once.
 pub(crate) struct Item {
     pub(crate) script: &'static Script,
-    pub(crate) spec: Arc<Spec>,
+    pub(crate) keys: Keys,
     /// As it would be alone.
     pub(crate) args: Vec<Arg>,
     /// How many of the first are the same for all items; of a number among these the smallest counts.
@@ -44,7 +53,8 @@ pub(crate) struct Item {
 impl Item {
     /// Runs it by itself.
     pub(crate) async fn alone(&self, core: &Core, lane: Lane, timeout: Duration) -> Answered {
-        core.call(lane, self.script, &self.spec.keys, &self.args, timeout)
+        let keys = (*self.keys).as_ref();
+        core.call(lane, self.script, keys, &self.args, timeout)
             .await
     }
 }
@@ -232,7 +242,7 @@ impl Fault {
 fn words(batch: &[Gathered]) -> (Vec<Bytes>, Vec<Arg>) {
     let keys = batch
         .iter()
-        .flat_map(|(item, _)| item.spec.keys.iter().cloned());
+        .flat_map(|(item, _)| (*item.keys).as_ref().iter().cloned());
     let earliest = |at: usize| {
         let args = batch.iter().map(|(item, _)| &item.args[at]);
         args.min_by_key(|arg| match arg {

@@ -200,6 +200,13 @@ impl Hold {
         result
     }
 
+    /// Gives up the share without a release: the hold is gone from the server.
+    pub fn forget(mut self) {
+        self.open = false;
+        self.core().with(|state| state.finish(self.seq));
+        self.core().finished.notify_waiters();
+    }
+
     fn log_release(&self, outcome: &'static str) {
         let held = self.core().now().since(self.cell.since);
         tracing::debug!(lock = self.spec.name, owner = %self.owner_text(), ?held, outcome, "released");

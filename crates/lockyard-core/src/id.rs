@@ -164,6 +164,29 @@ pub(crate) struct Leaving {
 }
 
 impl Id {
+    /// An id that is about to be asked for at a moment, and what tells of its outcome.
+    pub(crate) fn new(
+        spec: &Arc<Spec>,
+        owner: Option<Owner>,
+        terms: Terms,
+        entry: &Bytes,
+        sent: Moment,
+    ) -> (Self, oneshot::Receiver<Outcome>) {
+        let (tell, told) = oneshot::channel();
+        let id = Self {
+            spec: spec.clone(),
+            owner,
+            terms,
+            entry: entry.clone(),
+            sent,
+            phase: Phase::Asked(tell),
+            flying: false,
+            again: false,
+            granted: None,
+        };
+        (id, told)
+    }
+
     /// Ends the waiting, if it waits.
     pub(crate) fn take_waiter(&mut self) -> Option<Waiter> {
         match mem::replace(&mut self.phase, Phase::Ended) {

@@ -14,6 +14,7 @@ mod cell;
 mod connect;
 mod core;
 mod error;
+mod exchange;
 mod fred_backend;
 mod fred_inbox;
 mod gather;
@@ -27,7 +28,9 @@ mod lease;
 mod leaving;
 mod lines;
 mod name;
+mod named;
 mod nests;
+mod once;
 mod options;
 mod owner;
 mod parting;
@@ -55,10 +58,13 @@ pub mod __private {
     pub use crate::backend::{Arg, Backend, BoxFuture, Call, Event, Fault, Lane, Moment, Reply};
     #[cfg(feature = "breakages")]
     pub use crate::breakages::set as break_core;
+    pub use crate::exchange::exchange;
     pub use crate::handle::Handle;
     pub use crate::hold::Hold;
     pub use crate::id::{Kind, Spec, Terms};
     pub use crate::info::{Inspection, identity};
+    pub use crate::named::Named;
+    pub use crate::once::{Once, Until};
     pub use crate::runtime::Runtime;
     pub use crate::script::{Family, Script};
 }

@@ -64,7 +64,7 @@ impl Hold {
     ) -> Result<(bool, Answer), Fault> {
         let item = Item {
             script: &self.spec.family.release,
-            spec: self.spec.clone(),
+            keys: self.spec.clone(),
             args: vec![
                 Arg::Text(self.core().inbox.clone()),
                 Arg::Number(1),

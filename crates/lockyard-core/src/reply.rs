@@ -27,16 +27,16 @@ pub(crate) enum Never {
     Unfenced,
     /// Its owner holds what it waits for others to give up.
     Deadlock,
-    /// There are not so many permits.
-    TooMany,
+    /// There are not so many permits, but this number.
+    TooMany(u64),
 }
 
 impl Never {
-    fn of(status: i64) -> Option<Self> {
-        match status {
-            5 => Some(Self::Unfenced),
-            6 => Some(Self::Deadlock),
-            7 => Some(Self::TooMany),
+    fn of(status: i64, value: &Reply) -> Option<Self> {
+        match (status, value) {
+            (5, _) => Some(Self::Unfenced),
+            (6, _) => Some(Self::Deadlock),
+            (7, Reply::Number(most)) => Some(Self::TooMany(number(*most)?)),
             _ => None,
         }
     }
@@ -46,9 +46,10 @@ impl Never {
         match self {
             Self::Unfenced => Error::NotFenced { name },
             Self::Deadlock => Error::WouldDeadlock { name },
-            Self::TooMany => Error::InvalidPermits {
+            Self::TooMany(most) => Error::InvalidPermits {
                 name,
-                permits: terms.weight,
+                permits: terms.weight.into(),
+                most,
             },
         }
     }
@@ -97,7 +98,7 @@ pub(crate) fn acquired(reply: &Reply) -> Option<(u64, Acquired)> {
         (3, _) => Acquired::Busy,
         (4, _) => Acquired::Stale,
         (-1, Reply::Text(text)) => Acquired::Error(text_of(text)),
-        (status, _) => Acquired::Never(Never::of(*status)?),
+        (status, value) => Acquired::Never(Never::of(*status, value)?),
     };
     Some((number(*us)?, acquired))
 }
@@ -115,7 +116,7 @@ pub(crate) fn renewed(reply: Reply, ids: usize) -> Option<(u64, bool, Vec<Renewe
         [Reply::Number(1), Reply::Text(text)] => Some(Renewed::Held(token(text))),
         [Reply::Number(2), Reply::Number(look)] => Some(Renewed::Queued(millis(*look))),
         [Reply::Number(-1), Reply::Text(text)] => Some(Renewed::Error(text_of(text))),
-        [Reply::Number(status), _] => Never::of(*status).map(Renewed::Never),
+        [Reply::Number(status), value] => Never::of(*status, value).map(Renewed::Never),
         _ => None,
     });
     let each: Vec<Renewed> = each.collect::<Option<_>>()?;

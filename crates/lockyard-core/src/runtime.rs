@@ -137,9 +137,29 @@ impl Runtime {
         args.push(Arg::Number(holds.len() as u64));
         let forced = |hold: &Bytes| Arg::Text([b"!", &hold[..]].concat().into());
         args.extend(holds.iter().map(forced));
+        self.release_all(spec, &args, holds.len()).await?;
+        tracing::info!(lock = spec.name, outcome = "released", "released by force");
+        Ok(true)
+    }
+
+    /// Lets in the waiters that can be served now.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no reply; then they are served by their own looks.
+    pub async fn serve(&self, spec: &Spec) -> Result<(), Error> {
+        let args = [Arg::Text(self.core.inbox.clone()), Arg::Number(0)];
+        self.release_all(spec, &args, 0).await
+    }
+
+    /// Sends a release until no more waiters can be served.
+    async fn release_all(&self, spec: &Spec, args: &[Arg], entries: usize) -> Result<(), Error> {
         loop {
-            let reply = self.ask(spec, &spec.family.release, &spec.keys, &args);
-            let released = reply::released(&reply.await?, holds.len()).ok_or_else(unexpected)?;
+            let reply = self.ask(spec, &spec.family.release, &spec.keys, args);
+            let released =
+                reply::released(&reply.await?, entries).ok_or_else(|| Error::UnexpectedReply {
+                    name: spec.name.clone(),
+                })?;
             for answer in released.answers {
                 if let Answer::Error(text) = answer {
                     let fault = Fault::Refused(ServerError::new(text));
@@ -147,11 +167,9 @@ impl Runtime {
                 }
             }
             if !released.more {
-                break;
+                return Ok(());
             }
         }
-        tracing::info!(lock = spec.name, outcome = "released", "released by force");
-        Ok(true)
     }
 
     /// What this client counts for a hold, if it has it: the server learns of nested guards a little later.

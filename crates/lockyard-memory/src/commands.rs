@@ -27,6 +27,8 @@ pub(crate) enum Answer {
     Number(i64),
     Text(Text),
     List(Vec<Text>),
+    /// Of which some may not be there.
+    Fields(Vec<Option<Text>>),
 }
 
 /// A command: how many words it has, as Redis counts (negative: at least), and what it does.
@@ -59,6 +61,7 @@ fn find(name: &[u8]) -> Option<Command> {
         b"INCR" => writes(2, strings::incr),
         b"HGET" => reads(3, hashes::hget),
         b"HGETALL" => reads(2, hashes::hgetall),
+        b"HMGET" => reads(-3, hashes::hmget),
         b"HSET" => writes(-4, hashes::hset),
         b"HSETNX" => writes(4, hashes::hsetnx),
         b"HDEL" => writes(-3, hashes::hdel),

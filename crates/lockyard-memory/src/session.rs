@@ -45,6 +45,12 @@ impl IntoLua for Answer {
                 let list = list.into_iter().map(Bulk);
                 lua.create_sequence_from(list).map(Value::Table)
             }
+            Self::Fields(fields) => {
+                let fields = fields
+                    .into_iter()
+                    .map(|text| text.map_or(Self::Nil, Self::Text));
+                lua.create_sequence_from(fields).map(Value::Table)
+            }
         }
     }
 }

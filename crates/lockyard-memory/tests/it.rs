@@ -60,6 +60,25 @@ async fn a_renewed_lease_is_kept_for_an_hour() {
     assert!(two.lock("x").try_acquire().await.unwrap().is_some());
 }
 
+// Red when the server's clock stands still, and when waits are not slept on tokio's clock.
+#[tokio::test(start_paused = true)]
+async fn a_rate_limiter_keeps_its_rate_for_an_hour_in_no_real_time() {
+    let real = std::time::Instant::now();
+    let server = MemoryServer::new();
+    let rate = lockyard::Rate::per_minute(1).burst(3);
+    let limiters = [server.client(), server.client()].map(|client| client.rate_limiter("x", rate));
+    let start = Instant::now();
+    for turn in 0..63 {
+        once(limiters[turn % 2].acquire(1)).await.unwrap();
+    }
+    let waited = start.elapsed();
+    let hour = Duration::from_secs(3600);
+    assert!(waited >= hour && waited < hour + ms(100), "{waited:?}");
+    sleep(ms(180_010)).await;
+    assert!(server.dump().is_empty());
+    assert!(real.elapsed() < Duration::from_secs(30));
+}
+
 // Red when messages are not delivered: then a waiter finds its turn by looking, three seconds later.
 #[tokio::test(start_paused = true)]
 async fn waiters_are_served_in_order_and_at_once() {

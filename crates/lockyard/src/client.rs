@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use lockyard_core::__private::Runtime;
 use lockyard_core::{ClientOptions, Error, Owner};
+#[cfg(feature = "limiter")]
+use lockyard_limiter::{Rate, RateLimiter};
 #[cfg(feature = "lock")]
 use lockyard_lock::{FairLock, Lock};
 #[cfg(feature = "rw-lock")]
 use lockyard_rwlock::RwLock;
+#[cfg(feature = "semaphore")]
+use lockyard_semaphore::Semaphore;
 
 /// A connection to one server, with a watchdog that renews what is held.
 ///
@@ -98,6 +102,26 @@ impl Client {
     #[must_use]
     pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
         RwLock::new(&self.runtime, name.as_ref())
+    }
+
+    /// The rate limiter of this name, with a rate.
+    ///
+    /// Nothing is sent; an invalid name or rate is an error at the first use.
+    /// For names see [`lock`](Self::lock); a limiter and a lock of one name have nothing to do with each other.
+    #[cfg(feature = "limiter")]
+    #[must_use]
+    pub fn rate_limiter(&self, name: impl AsRef<str>, rate: Rate) -> RateLimiter {
+        RateLimiter::new(&self.runtime, name.as_ref(), rate)
+    }
+
+    /// The semaphore of this name, which has so many permits unless another [limit](Semaphore::set_limit) is stored.
+    ///
+    /// Nothing is sent; an invalid name is an error at the first use.
+    /// What a name may be: see [`lock`](Self::lock).
+    #[cfg(feature = "semaphore")]
+    #[must_use]
+    pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
+        Semaphore::new(&self.runtime, name.as_ref(), permits)
     }
 
     /// A new owner, which can re-enter what it holds and travel to other processes.

@@ -87,6 +87,11 @@
 //! A client that [spins](Waiting::Spin), or must because it may not subscribe, gets in only at a moment when nobody is
 //! queued; do not mix it with queueing clients on a contended lock.
 //!
+//! # Rate limits
+//!
+//! A [`RateLimiter`] grants so many permits in a period, evenly and with a burst, over all processes: at once, after a
+//! wait, or it tells exactly when they can be had.
+//!
 //! # Errors
 //!
 //! Somebody else holding a lock is an answer: `try_` forms return `None`.
@@ -117,16 +122,18 @@
 //! An ACL user needs the keys and channels under the prefix (`~lockyard:* &lockyard:*`) and
 //! `+eval +evalsha +subscribe +unsubscribe +publish +ping +hello +time +select +client|setname +client|id`, and what
 //! the scripts use:
-//! `+exists +get +hdel +hget +hgetall +hset +hsetnx +incr +pexpire +pttl +set +zadd +zcard +zcount +zrange
-//! +zrem +zremrangebyrank +zremrangebyscore +zscore`.
+//! `+exists +get +hdel +hget +hgetall +hmget +hset +hsetnx +incr +pexpire +pttl +set +zadd +zcard +zcount
+//! +zrange +zrem +zremrangebyrank +zremrangebyscore +zscore`.
 //! Without the right to subscribe, waiters spin; without the right to publish, they find their turn by looking.
 //!
 //! # Features
 //!
 //! | feature | default | |
 //! |---|---|---|
+//! | `limiter` | yes | [`RateLimiter`] |
 //! | `lock` | yes | [`Lock`], [`FairLock`] |
 //! | `rw-lock` | yes | [`RwLock`] |
+//! | `semaphore` | yes | [`Semaphore`] |
 //! | `serde` | no | `Serialize` and `Deserialize` for [`Owner`], as text |
 
 mod client;
@@ -136,11 +143,17 @@ pub use lockyard_core::{
     ClientOptions, Error, FencingToken, HoldState, HolderInfo, Lease, Owner, ServerError,
     ServerErrorKind, WaiterInfo, Waiting,
 };
+#[cfg(feature = "limiter")]
+pub use lockyard_limiter::{Decision, Quota, Rate, RateLimiter};
 #[cfg(feature = "lock")]
 pub use lockyard_lock::{FairLock, Lock, LockGuard, LockInfo};
 #[cfg(feature = "rw-lock")]
 pub use lockyard_rwlock::{
     ReaderInfo, RwLock, RwLockInfo, RwLockReadGuard, RwLockWaiterInfo, RwLockWriteGuard,
+};
+#[cfg(feature = "semaphore")]
+pub use lockyard_semaphore::{
+    PermitInfo, Semaphore, SemaphoreInfo, SemaphorePermit, SemaphoreWaiterInfo,
 };
 
 pub use crate::client::Client;

@@ -61,9 +61,9 @@ pub(crate) async fn a_waiter_that_gives_up_when_it_is_granted_has_the_guard_or_n
 >() {
     let scene = Scene::<M>::new().await;
     let wait = Duration::from_millis(8);
-    let (mut earlier, step) = (Duration::from_millis(1), Duration::from_micros(40));
+    let (mut earlier, step) = (Duration::from_millis(1), Duration::from_micros(100));
     let (mut granted, mut given_up) = (0, 0);
-    for _ in 0..300 {
+    for _ in 0..100 {
         // Seeks the moment at which it goes either way.
         match give_up_when_granted::<M>(&scene, wait, earlier).await {
             Some(guard) => {

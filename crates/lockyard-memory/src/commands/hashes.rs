@@ -13,6 +13,12 @@ pub(super) fn hget(world: &mut World, words: &Words) -> Result<Answer, Refusal> 
     Ok(value.map_or(Answer::Nil, |value| Answer::Text(value.clone())))
 }
 
+pub(super) fn hmget(world: &mut World, words: &Words) -> Result<Answer, Refusal> {
+    let hash = world.keyspace.get::<Hash>(&words[1])?;
+    let field = |field| hash.and_then(|hash| hash.get(field)).cloned();
+    Ok(Answer::Fields(words.from(2).map(field).collect()))
+}
+
 pub(super) fn hgetall(world: &mut World, words: &Words) -> Result<Answer, Refusal> {
     let Some(hash) = world.keyspace.get::<Hash>(&words[1])? else {
         return Ok(Answer::List(Vec::new()));

@@ -54,6 +54,7 @@ fn hashes() {
     Store::new().check(&[
         ("HGETALL h", "{}"),
         ("HGET h a", "false"),
+        ("HMGET h a b", "{false false}"),
         ("HDEL h a", "0"),
         ("HSET h a 1 b 2 a 3", "2"),
         ("HSET h a 4 c 5", "1"),
@@ -61,6 +62,7 @@ fn hashes() {
         ("HSETNX h a 9", "0"),
         ("HSETNX h d 6", "1"),
         ("HGET h a", "\"4\""),
+        ("HMGET h a x c", "{\"4\" false \"5\"}"),
         ("PEXPIRE h 1000", "1"),
         ("HDEL h a x b", "2"),
         ("PTTL h", "1000"),
@@ -169,6 +171,7 @@ fn a_key_of_another_type_is_an_error_and_stays() {
             &[
                 "HGET s a",
                 "HGETALL s",
+                "HMGET s a",
                 "HSET s a 1",
                 "HSETNX s a 1",
                 "HDEL s a",
