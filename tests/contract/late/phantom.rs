@@ -1,11 +1,12 @@
 use std::pin::pin;
 use std::time::Instant;
 
-use lockyard::{HoldState, Lock, LockGuard};
+use lockyard::HoldState;
 use lockyard_testkit::redis::Value;
 use lockyard_testkit::{Action, eventually_async};
 
 use super::{Line, VALID, until_after};
+use crate::contract::exclusive::{Exclusive, Guard};
 use crate::support::{SOON, Script, ms, soon, while_waiting};
 
 /// How an acquire was answered.
@@ -31,7 +32,7 @@ fn answer(reply: &Value) -> Answer {
     }
 }
 
-impl Line {
+impl<M: Exclusive> Line<M> {
     /// Has what the proxy has copied arrive again, and answers how that went; `None` if it came too late.
     fn arrives_again(&self) -> Option<Vec<Answer>> {
         let replies = self.proxy.resend_copies().unwrap();
@@ -40,7 +41,7 @@ impl Line {
     }
 
     /// Acquires a lock behind the proxy, which copies the command.
-    async fn acquire_copied(&self, lock: &Lock) -> LockGuard {
+    async fn acquire_copied(&self, lock: &M) -> M::Guard {
         self.proxy.once(Script::Acquire.calls(), Action::Copy);
         soon(lock.acquire()).await.unwrap()
     }
@@ -48,7 +49,7 @@ impl Line {
     /// Waits a moment behind the proxy, which copies the command that joins the queue.
     async fn give_up_copied(&self) -> Option<()> {
         self.proxy.once(Script::Acquire.calls(), Action::Copy);
-        let lock = self.client.lock("x");
+        let lock = M::of(&self.client, "x");
         assert!(lock.try_acquire_for(ms(50)).await.ok()?.is_none());
         self.until_waiting(0).await;
         Some(())
@@ -66,12 +67,13 @@ async fn in_time(test: impl AsyncFn() -> Option<()>) {
 }
 
 // Red without the second release, when the acquire can no longer come.
-#[tokio::test]
-async fn an_acquire_that_arrives_again_after_its_release_leaves_no_phantom() {
+pub(crate) async fn an_acquire_that_arrives_again_after_its_release_leaves_no_phantom<
+    M: Exclusive,
+>() {
     in_time(async || {
-        let line = Line::new().await;
+        let line = Line::<M>::new().await;
         let owner = line.client.owner();
-        let lock = |name: &str| line.client.lock(name);
+        let lock = |name: &str| M::of(&line.client, name);
         let fenced = lock("fenced").fenced();
         for lock in [lock("x"), fenced, lock("named").with_owner(&owner)] {
             let guard = line.acquire_copied(&lock).await;
@@ -89,10 +91,9 @@ async fn an_acquire_that_arrives_again_after_its_release_leaves_no_phantom() {
 }
 
 // Red without a validity in acquire.lua.
-#[tokio::test]
-async fn an_acquire_that_arrives_after_its_validity_is_refused() {
-    let line = Line::new().await;
-    for lock in [line.client.lock("x"), line.client.lock("y").fenced()] {
+pub(crate) async fn an_acquire_that_arrives_after_its_validity_is_refused<M: Exclusive>() {
+    let line = Line::<M>::new().await;
+    for lock in [M::of(&line.client, "x"), M::of(&line.client, "y").fenced()] {
         drop(line.acquire_copied(&lock).await);
     }
     until_after(Instant::now(), VALID + VALID / 16).await;
@@ -101,7 +102,11 @@ async fn an_acquire_that_arrives_after_its_validity_is_refused() {
 }
 
 /// Has an old acquire arrive again while there is a newer hold, and the second release come after it.
-async fn leaves_alone(line: &Line, newer: &LockGuard, expected: Answer) -> Option<()> {
+async fn leaves_alone<M: Exclusive>(
+    line: &Line<M>,
+    newer: &M::Guard,
+    expected: Answer,
+) -> Option<()> {
     let holds = line.holds("x");
     assert_eq!(line.arrives_again()?, [expected]);
     assert_eq!(line.holds("x"), holds);
@@ -109,20 +114,21 @@ async fn leaves_alone(line: &Line, newer: &LockGuard, expected: Answer) -> Optio
     until_after(Instant::now(), VALID + VALID / 8).await;
     assert_eq!(line.holds("x"), holds);
     assert_eq!(newer.state(), HoldState::Held);
-    let count = line.other.lock("x").hold_count(&newer.owner()).await;
+    let count = M::of(&line.other, "x").hold_count(&newer.owner()).await;
     assert_eq!(count.unwrap(), 1);
     Some(())
 }
 
 // Red without the second release, when the acquire can no longer come.
-#[tokio::test]
-async fn an_acquire_that_arrives_again_takes_no_newer_hold_of_its_client() {
+pub(crate) async fn an_acquire_that_arrives_again_takes_no_newer_hold_of_its_client<
+    M: Exclusive,
+>() {
     in_time(async || {
-        let line = Line::new().await;
-        let lock = line.client.lock("x");
+        let line = Line::<M>::new().await;
+        let lock = M::of(&line.client, "x");
         line.acquire_copied(&lock).await.release().await.ok()?;
         let newer = soon(lock.acquire()).await.unwrap();
-        leaves_alone(&line, &newer, Answer::Queued).await?;
+        leaves_alone::<M>(&line, &newer, Answer::Queued).await?;
         drop(newer);
         line.nothing_is_left().await;
         Some(())
@@ -131,15 +137,16 @@ async fn an_acquire_that_arrives_again_takes_no_newer_hold_of_its_client() {
 }
 
 // Red if a busy answer writes a hold in acquire.lua.
-#[tokio::test]
-async fn an_acquire_that_arrives_again_takes_no_newer_hold_of_another_client() {
+pub(crate) async fn an_acquire_that_arrives_again_takes_no_newer_hold_of_another_client<
+    M: Exclusive,
+>() {
     in_time(async || {
-        let line = Line::new().await;
+        let line = Line::<M>::new().await;
         line.proxy.once(Script::Acquire.calls(), Action::Copy);
-        let first = line.client.lock("x").try_acquire().await.ok()?.unwrap();
+        let first = M::of(&line.client, "x").try_acquire().await.ok()?.unwrap();
         first.release().await.ok()?;
-        let newer = soon(line.other.lock("x").acquire()).await.unwrap();
-        leaves_alone(&line, &newer, Answer::Busy).await?;
+        let newer = soon(M::of(&line.other, "x").acquire()).await.unwrap();
+        leaves_alone::<M>(&line, &newer, Answer::Busy).await?;
         drop(newer);
         line.nothing_is_left().await;
         Some(())
@@ -148,19 +155,20 @@ async fn an_acquire_that_arrives_again_takes_no_newer_hold_of_another_client() {
 }
 
 // Red without the second release, when the acquire can no longer come.
-#[tokio::test]
-async fn an_acquire_that_arrives_again_does_not_add_to_a_newer_hold_of_its_owner() {
+pub(crate) async fn an_acquire_that_arrives_again_does_not_add_to_a_newer_hold_of_its_owner<
+    M: Exclusive,
+>() {
     in_time(async || {
-        let line = Line::new().await;
+        let line = Line::<M>::new().await;
         let owner = line.client.owner();
-        let lock = line.client.lock("x").with_owner(&owner);
+        let lock = M::of(&line.client, "x").with_owner(&owner);
         line.acquire_copied(&lock).await.release().await.ok()?;
         let newer = soon(lock.acquire()).await.unwrap();
         // It enters beside the owner's newer hold, and goes without it.
         assert_eq!(line.arrives_again()?, [Answer::Held]);
         eventually_async(SOON, async || line.holds("x").len() == 1).await;
         assert_eq!(newer.state(), HoldState::Held);
-        let lock = line.other.lock("x");
+        let lock = M::of(&line.other, "x");
         assert_eq!(lock.hold_count(&owner).await.unwrap(), 1);
         assert!(lock.try_acquire().await.unwrap().is_none());
         drop(newer);
@@ -171,11 +179,10 @@ async fn an_acquire_that_arrives_again_does_not_add_to_a_newer_hold_of_its_owner
 }
 
 // Red if `put` in acquire.lua counts up what is there.
-#[tokio::test]
-async fn an_acquire_that_arrives_again_while_it_holds_changes_nothing() {
+pub(crate) async fn an_acquire_that_arrives_again_while_it_holds_changes_nothing<M: Exclusive>() {
     in_time(async || {
-        let line = Line::new().await;
-        let guard = line.acquire_copied(&line.client.lock("x")).await;
+        let line = Line::<M>::new().await;
+        let guard = line.acquire_copied(&M::of(&line.client, "x")).await;
         let holds = line.holds("x");
         assert_eq!(line.arrives_again()?, [Answer::Held]);
         assert_eq!(line.holds("x"), holds);
@@ -187,14 +194,13 @@ async fn an_acquire_that_arrives_again_while_it_holds_changes_nothing() {
 }
 
 // Red without the release of what comes back in inbox.rs.
-#[tokio::test]
-async fn a_place_that_comes_back_is_given_up_when_its_turn_comes() {
+pub(crate) async fn a_place_that_comes_back_is_given_up_when_its_turn_comes<M: Exclusive>() {
     // The second release comes too late for this.
-    let line = Line::patient().await;
-    let holder = soon(line.other.lock("x").acquire()).await.unwrap();
+    let line = Line::<M>::patient().await;
+    let holder = soon(M::of(&line.other, "x").acquire()).await.unwrap();
     line.give_up_copied().await.unwrap();
     assert_eq!(line.arrives_again().unwrap(), [Answer::Queued]);
-    let next = line.other.lock("x");
+    let next = M::of(&line.other, "x");
     let mut next = pin!(next.acquire());
     while_waiting(next.as_mut(), line.until_waiting(2)).await;
     holder.release().await.unwrap();
@@ -203,11 +209,10 @@ async fn a_place_that_comes_back_is_given_up_when_its_turn_comes() {
 }
 
 // Red without the second release, when the acquire can no longer come.
-#[tokio::test]
-async fn a_place_that_comes_back_goes_when_its_validity_is_over() {
+pub(crate) async fn a_place_that_comes_back_goes_when_its_validity_is_over<M: Exclusive>() {
     in_time(async || {
-        let line = Line::new().await;
-        let holder = soon(line.other.lock("x").acquire()).await.unwrap();
+        let line = Line::<M>::new().await;
+        let holder = soon(M::of(&line.other, "x").acquire()).await.unwrap();
         line.give_up_copied().await?;
         assert_eq!(line.arrives_again()?, [Answer::Queued]);
         line.until_waiting(0).await;
@@ -220,12 +225,11 @@ async fn a_place_that_comes_back_goes_when_its_validity_is_over() {
 }
 
 // Red without the second release of a hold that is lost.
-#[tokio::test]
-async fn a_lost_hold_that_comes_back_goes_although_its_guard_is_left() {
+pub(crate) async fn a_lost_hold_that_comes_back_goes_although_its_guard_is_left<M: Exclusive>() {
     in_time(async || {
-        let line = Line::new().await;
-        let guard = line.acquire_copied(&line.client.lock("x")).await;
-        assert!(line.other.lock("x").force_release().await.unwrap());
+        let line = Line::<M>::new().await;
+        let guard = line.acquire_copied(&M::of(&line.client, "x")).await;
+        assert!(M::of(&line.other, "x").force_release().await.unwrap());
         soon(guard.lost()).await;
         assert_eq!(line.arrives_again()?, [Answer::Held]);
         line.nothing_is_left().await;
@@ -236,14 +240,13 @@ async fn a_lost_hold_that_comes_back_goes_although_its_guard_is_left() {
 }
 
 // Red if what is given up later goes later.
-#[tokio::test]
-async fn phantoms_go_in_the_order_in_which_their_commands_were_sent() {
+pub(crate) async fn phantoms_go_in_the_order_in_which_their_commands_were_sent<M: Exclusive>() {
     in_time(async || {
-        let line = Line::new().await;
+        let line = Line::<M>::new().await;
         let start = Instant::now();
-        let first = line.acquire_copied(&line.client.lock("x")).await;
+        let first = line.acquire_copied(&M::of(&line.client, "x")).await;
         until_after(start, VALID * 2 / 3).await;
-        let second = line.acquire_copied(&line.client.lock("y")).await;
+        let second = line.acquire_copied(&M::of(&line.client, "y")).await;
         second.release().await.ok()?;
         first.release().await.ok()?;
         assert_eq!(line.arrives_again()?, [Answer::Held; 2]);
@@ -256,11 +259,10 @@ async fn phantoms_go_in_the_order_in_which_their_commands_were_sent() {
 }
 
 // Red without trying again in releases.rs.
-#[tokio::test]
-async fn a_phantom_goes_even_if_its_second_release_meets_trouble() {
+pub(crate) async fn a_phantom_goes_even_if_its_second_release_meets_trouble<M: Exclusive>() {
     in_time(async || {
-        let line = Line::new().await;
-        let guard = line.acquire_copied(&line.client.lock("x")).await;
+        let line = Line::<M>::new().await;
+        let guard = line.acquire_copied(&M::of(&line.client, "x")).await;
         guard.release().await.ok()?;
         let trouble = Action::error("LOADING on purpose");
         let trouble = line.proxy.times(2, Script::Release.calls(), trouble);

@@ -1,11 +1,12 @@
 use lockyard::{Error, FencingToken, HoldState};
 use lockyard_testkit::{Server, eventually_async};
 
+use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::site::Site;
 use crate::support::{SOON, client, ms, soon, travelled, until_waiting, wait};
 
 // Red if `mint` takes the server's time alone (the clock goes back below), or grants mint nothing.
-#[tokio::test]
-async fn fencing_tokens_grow_from_hold_to_hold() {
+pub(crate) async fn fencing_tokens_grow_from_hold_to_hold<M: Exclusive>() {
     let server = Server::start().unwrap();
     let (a, b) = (client(&server.url()).await, client(&server.url()).await);
     let mut last = None;
@@ -15,57 +16,60 @@ async fn fencing_tokens_grow_from_hold_to_hold() {
     };
     for round in 0..20 {
         let taker = if round % 2 == 0 { &a } else { &b };
-        let guard = taker.lock("x").fenced().acquire().await.unwrap();
+        let guard = M::of(&taker, "x").fenced().acquire().await.unwrap();
         grows(guard.token());
         // One that was granted to a waiter, and one without waiters.
-        let waiter = wait(&a.lock("x").fenced());
-        until_waiting(&a.lock("x"), 1).await;
+        let waiter = wait(&M::of(&a, "x").fenced());
+        until_waiting(&M::of(&a, "x"), 1).await;
         guard.release().await.unwrap();
         let granted = soon(waiter).await.unwrap();
         grows(granted.token());
         granted.release().await.unwrap();
-        let tried = b.lock("x").fenced().try_acquire().await.unwrap().unwrap();
+        let tried = M::of(&b, "x")
+            .fenced()
+            .try_acquire()
+            .await
+            .unwrap()
+            .unwrap();
         grows(tried.token());
         tried.release().await.unwrap();
         match round {
             // As after a failover, or by an operator: the key is gone, and the clock goes on.
-            5 => drop(server.command(&["DEL", "lockyard:lock.fence:{x}"]).unwrap()),
+            5 => drop(server.command(&["DEL", &M::part("fence", "x")]).unwrap()),
             10 => server.flush_all().unwrap(),
             15 => {
                 server.restart().unwrap();
-                eventually_async(SOON, async || b.lock("x").try_acquire().await.is_ok()).await;
+                eventually_async(SOON, async || M::of(&b, "x").try_acquire().await.is_ok()).await;
             }
             // As if the clock had gone back an hour.
             7 => {
                 let ahead = (server.time_micros().unwrap() + 3_600_000_000).to_string();
                 server
-                    .command(&["SET", "lockyard:lock.fence:{x}", &ahead])
+                    .command(&["SET", &M::part("fence", "x"), &ahead])
                     .unwrap();
-                let guard = a.lock("x").fenced().acquire().await.unwrap();
+                let guard = M::of(&a, "x").fenced().acquire().await.unwrap();
                 assert!(guard.token().unwrap().get() > ahead.parse().unwrap());
                 guard.release().await.unwrap();
-                server.command(&["DEL", "lockyard:lock.fence:{x}"]).unwrap();
+                server.command(&["DEL", &M::part("fence", "x")]).unwrap();
             }
             _ => {}
         }
         eventually_async(SOON, async || {
-            matches!(a.lock("x").is_locked().await, Ok(false))
+            matches!(M::of(&a, "x").is_locked().await, Ok(false))
         })
         .await;
     }
-    let ttl = server.ttl_ms("lockyard:lock.fence:{x}").unwrap();
+    let ttl = server.ttl_ms(&M::part("fence", "x")).unwrap();
     assert!(ttl > 80_000_000, "{ttl}");
-    assert_eq!(server.keys("*").unwrap(), ["lockyard:lock.fence:{x}"]);
+    assert_eq!(server.keys("*").unwrap(), [M::part("fence", "x")]);
 }
 
 // Red if a re-entry mints (acquire.lua), or a nested guard has no token (core's `nest`).
-#[tokio::test]
-async fn a_fenced_re_entry_has_the_token_of_the_hold() {
-    let server = Server::start().unwrap();
-    let (a, b) = (client(&server.url()).await, client(&server.url()).await);
+pub(crate) async fn a_fenced_re_entry_has_the_token_of_the_hold<M: Exclusive>(site: Site) {
+    let (a, b) = (site.client().await, site.client().await);
     let owner = a.owner();
-    let here = a.lock("x").with_owner(&owner);
-    let there = b.lock("x").with_owner(&travelled(&owner));
+    let here = M::of(&a, "x").with_owner(&owner);
+    let there = M::of(&b, "x").with_owner(&travelled(&owner));
     let outer = here.clone().fenced().acquire().await.unwrap();
     let token = outer.token();
     assert!(token.is_some());
@@ -81,7 +85,7 @@ async fn a_fenced_re_entry_has_the_token_of_the_hold() {
         inner.push(guard);
     }
     assert_eq!(
-        b.lock("x")
+        M::of(&b, "x")
             .reenter(&travelled(&owner))
             .await
             .unwrap()
@@ -90,7 +94,7 @@ async fn a_fenced_re_entry_has_the_token_of_the_hold() {
         token
     );
     assert!(
-        a.lock("x")
+        M::of(&a, "x")
             .inspect()
             .await
             .unwrap()
@@ -106,26 +110,24 @@ async fn a_fenced_re_entry_has_the_token_of_the_hold() {
     for guard in inner {
         guard.release().await.unwrap();
     }
-    eventually_async(SOON, async || !a.lock("x").is_locked().await.unwrap()).await;
+    eventually_async(SOON, async || !M::of(&a, "x").is_locked().await.unwrap()).await;
     let next = here.fenced().acquire().await.unwrap();
     assert!(next.token() > token);
     next.release().await.unwrap();
 }
 
 // Red if acquire.lua or core's `nest` does not compare kinds.
-#[tokio::test]
-async fn a_fenced_re_entry_into_an_unfenced_hold_is_refused() {
-    let server = Server::start().unwrap();
+pub(crate) async fn a_fenced_re_entry_into_an_unfenced_hold_is_refused<M: Exclusive>(site: Site) {
     let [a, b, stranger] = [
-        client(&server.url()).await,
-        client(&server.url()).await,
-        client(&server.url()).await,
+        site.client().await,
+        site.client().await,
+        site.client().await,
     ];
     let owner = a.owner();
-    let outer = a.lock("x").with_owner(&owner).acquire().await.unwrap();
+    let outer = M::of(&a, "x").with_owner(&owner).acquire().await.unwrap();
     assert_eq!(outer.token(), None);
     for nested in [&a, &b] {
-        let lock = nested.lock("x").with_owner(&travelled(&owner)).fenced();
+        let lock = M::of(&nested, "x").with_owner(&travelled(&owner)).fenced();
         for result in [
             lock.acquire().await.map(Some),
             lock.try_acquire().await,
@@ -137,16 +139,16 @@ async fn a_fenced_re_entry_into_an_unfenced_hold_is_refused() {
             assert!(!error.is_retryable());
         }
     }
-    assert_eq!(a.lock("x").hold_count(&owner).await.unwrap(), 1);
+    assert_eq!(M::of(&a, "x").hold_count(&owner).await.unwrap(), 1);
     assert_eq!(outer.state(), HoldState::Held);
     outer.release().await.unwrap();
     // One that waits learns it when its owner is let in through another client.
-    let held = stranger.lock("x").acquire().await.unwrap();
-    let first = wait(&a.lock("x").with_owner(&owner));
-    until_waiting(&a.lock("x"), 1).await;
-    let fenced = b.lock("x").with_owner(&travelled(&owner)).fenced();
+    let held = M::of(&stranger, "x").acquire().await.unwrap();
+    let first = wait(&M::of(&a, "x").with_owner(&owner));
+    until_waiting(&M::of(&a, "x"), 1).await;
+    let fenced = M::of(&b, "x").with_owner(&travelled(&owner)).fenced();
     let second = tokio::spawn(async move { fenced.acquire().await });
-    until_waiting(&a.lock("x"), 2).await;
+    until_waiting(&M::of(&a, "x"), 2).await;
     held.release().await.unwrap();
     let first = soon(first).await.unwrap();
     assert!(matches!(
@@ -155,8 +157,8 @@ async fn a_fenced_re_entry_into_an_unfenced_hold_is_refused() {
     ));
     first.release().await.unwrap();
     eventually_async(SOON, async || {
-        a.lock("x").inspect().await.unwrap().waiting == 0
+        M::of(&a, "x").inspect().await.unwrap().waiting == 0
     })
     .await;
-    assert!(!a.lock("x").is_locked().await.unwrap());
+    assert!(!M::of(&a, "x").is_locked().await.unwrap());
 }

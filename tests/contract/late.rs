@@ -2,25 +2,27 @@
 //! operation timeout.
 
 // Acquires that arrive a second time, and what they bring back.
-mod phantom;
+pub(crate) mod phantom;
 
 // Renewals and releases that arrive a second time.
-mod copied;
+pub(crate) mod copied;
 
 // Commands that arrive long after they were sent.
-mod held_back;
+pub(crate) mod held_back;
 
 // Commands whose outcome the client does not learn.
-mod lost;
+pub(crate) mod lost;
 
 // Each guard's release counts once.
-mod releases;
+pub(crate) mod releases;
 
+use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
 use lockyard::{Client, ClientOptions};
 use lockyard_testkit::{Proxy, Server, eventually_async};
 
+use crate::contract::exclusive::{Exclusive, Guard};
 use crate::support::{SOON, cache_scripts, connect_in_the_end};
 
 /// The operation timeout of the client behind the proxy: what comes later than that is refused.
@@ -29,14 +31,15 @@ pub(crate) const VALID: Duration = Duration::from_millis(700);
 /// A server with a client behind a proxy and another straight to it.
 ///
 /// Leases are far longer than anything here, so that none that runs out hides a fault.
-pub(crate) struct Line {
+pub(crate) struct Line<M> {
     pub(crate) server: Server,
     pub(crate) proxy: Proxy,
     pub(crate) client: Client,
     pub(crate) other: Client,
+    exclusive: PhantomData<M>,
 }
 
-impl Line {
+impl<M: Exclusive> Line<M> {
     pub(crate) async fn new() -> Self {
         Self::with(VALID).await
     }
@@ -57,12 +60,13 @@ impl Line {
             proxy,
             client,
             other,
+            exclusive: PhantomData,
         }
     }
 
     /// The fields of the lock's hash: who holds, and how.
     pub(crate) fn holds(&self, name: &str) -> Vec<(String, String)> {
-        let key = format!("lockyard:lock:{{{name}}}");
+        let key = M::key(name);
         let mut fields = self
             .server
             .query::<Vec<String>>(&["HGETALL", &key])
@@ -74,19 +78,19 @@ impl Line {
     /// Waits until no key of any lock is left, and sees that another client gets the lock at once.
     pub(crate) async fn nothing_is_left(&self) {
         eventually_async(SOON, async || self.keys().is_empty()).await;
-        let guard = self.other.lock("x").try_acquire().await.unwrap();
+        let guard = M::of(&self.other, "x").try_acquire().await.unwrap();
         guard.expect("the lock is free").release().await.unwrap();
     }
 
     /// The keys of locks, but for their last fencing tokens.
     pub(crate) fn keys(&self) -> Vec<String> {
         let mut keys = self.server.keys("*").unwrap();
-        keys.retain(|key| !key.contains("lock.fence:"));
+        keys.retain(|key| !key.contains(".fence:"));
         keys
     }
 
     pub(crate) async fn until_waiting(&self, waiting: u64) {
-        let lock = self.other.lock("x");
+        let lock = M::of(&self.other, "x");
         eventually_async(SOON, async || {
             lock.inspect().await.unwrap().waiting == waiting
         })

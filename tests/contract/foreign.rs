@@ -2,46 +2,51 @@
 
 use std::time::Duration;
 
-use lockyard::{Client, ClientOptions, Error, HoldState, Lock};
+use lockyard::{Client, ClientOptions, Error, HoldState};
 use lockyard_testkit::{Server, eventually_async};
 
+use crate::contract::exclusive::{Exclusive, Guard};
 use crate::refusals::{assert_tells, renewed};
 use crate::support::{SOON, connect, ms, soon};
-
-const LOCK: &str = "lockyard:lock:{x}";
-const QUEUE: &str = "lockyard:lock.queue:{x}";
-const ALIVE: &str = "lockyard:lock.alive:{x}";
-const FENCE: &str = "lockyard:lock.fence:{x}";
 
 /// Data of an application, which stays as it is.
 struct Foreign<'a> {
     server: &'a Server,
-    key: &'a str,
+    key: String,
 }
 
 impl<'a> Foreign<'a> {
     /// Stands at the key, whatever was there before.
-    fn put(server: &'a Server, key: &'a str) -> Self {
+    fn put(server: &'a Server, key: &str) -> Self {
         server.command(&["DEL", key]).unwrap();
         server.command(&["RPUSH", key, "some", "data"]).unwrap();
-        Self { server, key }
+        Self {
+            server,
+            key: key.to_owned(),
+        }
     }
 
     #[track_caller]
     fn assert_untouched(&self) {
-        let data: Vec<String> = self.server.query(&["LRANGE", self.key, "0", "-1"]).unwrap();
+        let data: Vec<String> = self
+            .server
+            .query(&["LRANGE", &self.key, "0", "-1"])
+            .unwrap();
         assert_eq!(data, ["some", "data"], "{}", self.key);
-        assert_eq!(self.server.ttl_ms(self.key).unwrap(), -1, "{}", self.key);
+        assert_eq!(self.server.ttl_ms(&self.key).unwrap(), -1, "{}", self.key);
     }
 
     /// Nothing else is there.
     async fn assert_alone(&self) {
-        eventually_async(SOON, async || self.server.keys("*").unwrap() == [self.key]).await;
+        eventually_async(SOON, async || {
+            self.server.keys("*").unwrap() == [&*self.key]
+        })
+        .await;
         self.assert_untouched();
     }
 
     fn remove(self) {
-        self.server.command(&["DEL", self.key]).unwrap();
+        self.server.command(&["DEL", &self.key]).unwrap();
     }
 }
 
@@ -57,7 +62,7 @@ fn assert_wrong_type<T: std::fmt::Debug>(result: Result<T, Error>) {
 }
 
 /// Tries all that takes a lock, in all ways.
-async fn assert_not_taken(lock: &Lock) {
+async fn assert_not_taken<M: Exclusive>(lock: &M) {
     assert_wrong_type(soon(lock.acquire()).await);
     assert_wrong_type(soon(lock.try_acquire()).await);
     assert_wrong_type(soon(lock.try_acquire_for(Duration::ZERO)).await);
@@ -65,12 +70,11 @@ async fn assert_not_taken(lock: &Lock) {
 }
 
 // Red when the error of a script is answered as text, or WRONGTYPE is like any other error.
-#[tokio::test]
-async fn foreign_data_at_the_lock_is_reported_and_left_alone() {
+pub(crate) async fn foreign_data_at_the_lock_is_reported_and_left_alone<M: Exclusive>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
-    let lock = client.lock("x");
-    let foreign = Foreign::put(&server, LOCK);
+    let lock = M::of(&client, "x");
+    let foreign = Foreign::put(&server, &M::key("x"));
     assert_not_taken(&lock).await;
     assert_not_taken(&lock.clone().fenced()).await;
     assert_not_taken(&lock.clone().with_owner(&client.owner())).await;
@@ -85,12 +89,11 @@ async fn foreign_data_at_the_lock_is_reported_and_left_alone() {
 }
 
 // Red when WRONGTYPE is like any other error.
-#[tokio::test]
-async fn foreign_data_at_the_queue_is_reported_and_left_alone() {
+pub(crate) async fn foreign_data_at_the_queue_is_reported_and_left_alone<M: Exclusive>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
-    let lock = client.lock("x");
-    let foreign = Foreign::put(&server, QUEUE);
+    let lock = M::of(&client, "x");
+    let foreign = Foreign::put(&server, &M::part("queue", "x"));
     assert_not_taken(&lock).await;
     assert_not_taken(&lock.clone().fenced()).await;
     assert_wrong_type(lock.is_locked().await);
@@ -101,18 +104,19 @@ async fn foreign_data_at_the_queue_is_reported_and_left_alone() {
 }
 
 // Red when `leave` deletes `alive` whatever it is.
-#[tokio::test]
-async fn foreign_data_among_the_signs_of_life_is_reported_to_who_waits_and_left_alone() {
+pub(crate) async fn foreign_data_among_the_signs_of_life_is_reported_to_who_waits_and_left_alone<
+    M: Exclusive,
+>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
     let other = Client::connect(&server.url()).await.unwrap();
-    let foreign = Foreign::put(&server, ALIVE);
-    for lock in [client.lock("x"), client.lock("x").fenced()] {
+    let foreign = Foreign::put(&server, &M::part("alive", "x"));
+    for lock in [M::of(&client, "x"), M::of(&client, "x").fenced()] {
         // Who does not wait has nothing to do with it.
         let guard = lock.acquire().await.unwrap();
-        assert!(other.lock("x").try_acquire().await.unwrap().is_none());
-        assert_wrong_type(soon(other.lock("x").acquire()).await);
-        assert_wrong_type(soon(other.lock("x").try_acquire_for(SOON)).await);
+        assert!(M::of(&other, "x").try_acquire().await.unwrap().is_none());
+        assert_wrong_type(soon(M::of(&other, "x").acquire()).await);
+        assert_wrong_type(soon(M::of(&other, "x").try_acquire_for(SOON)).await);
         // Their places go in the background.
         eventually_async(SOON, async || lock.inspect().await.unwrap().waiting == 0).await;
         foreign.assert_untouched();
@@ -127,16 +131,17 @@ async fn foreign_data_among_the_signs_of_life_is_reported_to_who_waits_and_left_
         soon(guard.lost()).await;
         guard.release().await.unwrap_err();
     }
-    server.command(&["DEL", FENCE]).unwrap();
+    server.command(&["DEL", &M::part("fence", "x")]).unwrap();
     foreign.assert_alone().await;
 }
 
-#[tokio::test]
-async fn foreign_data_at_the_fencing_token_is_reported_to_who_wants_one_and_left_alone() {
+pub(crate) async fn foreign_data_at_the_fencing_token_is_reported_to_who_wants_one_and_left_alone<
+    M: Exclusive,
+>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
-    let lock = client.lock("x");
-    let foreign = Foreign::put(&server, FENCE);
+    let lock = M::of(&client, "x");
+    let foreign = Foreign::put(&server, &M::part("fence", "x"));
     assert_not_taken(&lock.clone().fenced()).await;
     foreign.assert_alone().await;
     let guard = soon(lock.acquire()).await.unwrap();
@@ -148,19 +153,19 @@ async fn foreign_data_at_the_fencing_token_is_reported_to_who_wants_one_and_left
 }
 
 /// A waiter that stands in the queue when foreign data comes is told, and others get the lock.
-async fn check_waiter(key: &str, fenced: bool) {
+async fn check_waiter<M: Exclusive>(key: &str, fenced: bool) {
     let server = Server::start().unwrap();
     let quick = |options: ClientOptions| options.waiter_timeout(ms(900));
     let client = connect(&server.url(), quick).await.unwrap();
     let other = connect(&server.url(), quick).await.unwrap();
-    let guard = client.lock("x").acquire().await.unwrap();
+    let guard = M::of(&client, "x").acquire().await.unwrap();
     let waiting = if fenced {
-        other.lock("x").fenced()
+        M::of(&other, "x").fenced()
     } else {
-        other.lock("x")
+        M::of(&other, "x")
     };
     let waiter = tokio::spawn(async move { waiting.acquire().await });
-    let lock = client.lock("x");
+    let lock = M::of(&client, "x");
     eventually_async(SOON, async || lock.inspect().await.unwrap().waiting == 1).await;
     let foreign = Foreign::put(&server, key);
     // Whatever the release says of the waiter it could not serve, it releases.
@@ -168,7 +173,7 @@ async fn check_waiter(key: &str, fenced: bool) {
     assert_wrong_type(soon(waiter).await.unwrap());
     foreign.assert_alone().await;
     foreign.remove();
-    soon(client.lock("x").fenced().acquire())
+    soon(M::of(&client, "x").fenced().acquire())
         .await
         .unwrap()
         .release()
@@ -177,41 +182,36 @@ async fn check_waiter(key: &str, fenced: bool) {
 }
 
 // Red without `pcall` around each id in renew.lua, or when release.lua deletes the key.
-#[tokio::test]
-async fn a_waiter_is_told_of_foreign_data_at_the_lock() {
-    check_waiter(LOCK, false).await;
+pub(crate) async fn a_waiter_is_told_of_foreign_data_at_the_lock<M: Exclusive>() {
+    check_waiter::<M>(&M::key("x"), false).await;
 }
 
 // Red without `pcall` around each id in renew.lua.
-#[tokio::test]
-async fn a_waiter_is_told_of_foreign_data_at_the_queue() {
-    check_waiter(QUEUE, false).await;
+pub(crate) async fn a_waiter_is_told_of_foreign_data_at_the_queue<M: Exclusive>() {
+    check_waiter::<M>(&M::part("queue", "x"), false).await;
 }
 
 // Red when `leave` deletes `alive` whatever it is.
-#[tokio::test]
-async fn a_waiter_is_told_of_foreign_data_among_the_signs_of_life() {
-    check_waiter(ALIVE, false).await;
+pub(crate) async fn a_waiter_is_told_of_foreign_data_among_the_signs_of_life<M: Exclusive>() {
+    check_waiter::<M>(&M::part("alive", "x"), false).await;
 }
 
 // Red without `pcall` around each id in renew.lua.
-#[tokio::test]
-async fn a_waiter_is_told_of_foreign_data_at_its_fencing_token() {
-    check_waiter(FENCE, true).await;
+pub(crate) async fn a_waiter_is_told_of_foreign_data_at_its_fencing_token<M: Exclusive>() {
+    check_waiter::<M>(&M::part("fence", "x"), true).await;
 }
 
 // Red without `pcall` around each id in renew.lua.
-#[tokio::test]
-async fn foreign_data_at_one_lock_stops_the_renewal_of_no_other() {
+pub(crate) async fn foreign_data_at_one_lock_stops_the_renewal_of_no_other<M: Exclusive>() {
     let server = Server::start().unwrap();
     let client = connect(&server.url(), |options| options.lease(renewed(ms(900))))
         .await
         .unwrap();
     let mut guards = Vec::new();
     for name in ["a", "x", "b", "c"] {
-        guards.push(client.lock(name).acquire().await.unwrap());
+        guards.push(M::of(&client, name).acquire().await.unwrap());
     }
-    let foreign = Foreign::put(&server, LOCK);
+    let foreign = Foreign::put(&server, &M::key("x"));
     soon(guards[1].lost()).await;
     assert!(
         tokio::time::timeout(ms(1800), guards[0].lost())
@@ -233,24 +233,26 @@ async fn foreign_data_at_one_lock_stops_the_renewal_of_no_other() {
 }
 
 // Red when release.lua deletes the key instead of the hold's field.
-#[tokio::test]
-async fn a_release_leaves_alone_what_the_application_wrote_over_the_lock() {
+pub(crate) async fn a_release_leaves_alone_what_the_application_wrote_over_the_lock<
+    M: Exclusive,
+>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
-    for key in [LOCK, QUEUE] {
+    for key in [&M::key("x"), &M::part("queue", "x")] {
         for fenced in [false, true] {
             let lock = if fenced {
-                client.lock("x").fenced()
+                M::of(&client, "x").fenced()
             } else {
-                client.lock("x")
+                M::of(&client, "x")
             };
             let guard = lock.acquire().await.unwrap();
             let foreign = Foreign::put(&server, key);
             let released = soon(guard.release()).await;
-            match key {
-                // What stands in the queue's place is no affair of the holder's.
-                QUEUE => released.unwrap(),
-                _ => assert_wrong_type(released),
+            // What stands in the queue's place is no affair of the holder's.
+            if *key == M::key("x") {
+                assert_wrong_type(released);
+            } else {
+                released.unwrap();
             }
             foreign.assert_untouched();
             foreign.remove();
@@ -259,31 +261,33 @@ async fn a_release_leaves_alone_what_the_application_wrote_over_the_lock() {
             drop(guard);
             let unlocked = async || {
                 server
-                    .query::<u64>(&["HLEN", LOCK])
+                    .query::<u64>(&["HLEN", &M::key("x")])
                     .map_or(true, |len| len == 0)
             };
             eventually_async(SOON, unlocked).await;
             foreign.assert_untouched();
             foreign.remove();
-            server.command(&["DEL", FENCE]).unwrap();
+            server.command(&["DEL", &M::part("fence", "x")]).unwrap();
         }
     }
     client.shutdown().await.unwrap();
     assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
 }
 
-#[tokio::test]
-async fn a_plain_text_over_a_held_lock_ends_the_hold_with_its_lease() {
+pub(crate) async fn a_plain_text_over_a_held_lock_ends_the_hold_with_its_lease<M: Exclusive>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
-    let lock = client.lock("x").with_lease(renewed(ms(600)));
+    let lock = M::of(&client, "x").with_lease(renewed(ms(600)));
     let guard = lock.acquire().await.unwrap();
-    server.command(&["SET", LOCK, "mine"]).unwrap();
+    server.command(&["SET", &M::key("x"), "mine"]).unwrap();
     soon(guard.lost()).await;
     assert!(matches!(
         guard.release().await,
         Err(Error::LeaseLost { .. })
     ));
     assert_wrong_type(lock.acquire().await);
-    assert_eq!(server.query::<String>(&["GET", LOCK]).unwrap(), "mine");
+    assert_eq!(
+        server.query::<String>(&["GET", &M::key("x")]).unwrap(),
+        "mine"
+    );
 }

@@ -4,6 +4,7 @@ use std::time::Instant;
 use lockyard::{Client, HoldState, Waiting};
 use lockyard_testkit::{Action, Direction, Proxy, Server, command, eventually};
 
+use crate::contract::exclusive::{Exclusive, Guard};
 use crate::scripts::bare::Inbox;
 use crate::support::{
     A_LOOK, SOON, Script, WAITER_TIMEOUT, cache_scripts, client, ms, options, patient, soon,
@@ -20,8 +21,7 @@ fn publishes(server: &Server) -> u64 {
 }
 
 // Red if a look lets the next in instead of a message (no PUBLISH in the grant block): a hand-over takes T/3 then.
-#[tokio::test]
-async fn a_thousand_hand_overs_take_a_message_each_and_no_look() {
+pub(crate) async fn a_thousand_hand_overs_take_a_message_each_and_no_look<M: Exclusive>() {
     let server = Server::start().unwrap();
     let clients = [client(&server.url()).await, client(&server.url()).await];
     let (scripts, messages) = (server.scripts().unwrap(), publishes(&server));
@@ -29,7 +29,7 @@ async fn a_thousand_hand_overs_take_a_message_each_and_no_look() {
     let took = Arc::new(Mutex::new(Vec::new()));
     // Two wait while one holds, so that each release meets a waiter.
     let contenders = [0, 1, 0].map(|place: usize| {
-        let (lock, released, took) = (clients[place].lock("x"), released.clone(), took.clone());
+        let (lock, released, took) = (M::of(&clients[place], "x"), released.clone(), took.clone());
         tokio::spawn(async move {
             for _ in 0..350 {
                 let guard = lock.acquire().await.unwrap();
@@ -65,15 +65,14 @@ async fn a_thousand_hand_overs_take_a_message_each_and_no_look() {
 }
 
 // Red if the grant block goes on after the first grant.
-#[tokio::test]
-async fn one_message_wakes_exactly_one_in_order() {
+pub(crate) async fn one_message_wakes_exactly_one_in_order<M: Exclusive>() {
     let server = Server::start().unwrap();
     let clients = [patient(&server.url()).await, patient(&server.url()).await];
-    let lock = clients[0].lock("x");
+    let lock = M::of(&clients[0], "x");
     let mut guard = lock.acquire().await.unwrap();
     let mut waiters = Vec::new();
     for number in 0..10 {
-        waiters.push(wait(&clients[number % 2].lock("x")));
+        waiters.push(wait(&M::of(&clients[number % 2], "x")));
         until_waiting(&lock, number as u64 + 1).await;
     }
     for number in 0..10 {
@@ -92,17 +91,16 @@ async fn one_message_wakes_exactly_one_in_order() {
 }
 
 // Red if a waiter does not look (`queued` in core's line.rs sets nothing due).
-#[tokio::test]
-async fn a_lost_message_costs_one_look() {
+pub(crate) async fn a_lost_message_costs_one_look<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, waits) = (client(&server.url()).await, client(&proxy.url()).await);
     for _ in 0..3 {
-        let guard = holder.lock("x").acquire().await.unwrap();
+        let guard = M::of(&holder, "x").acquire().await.unwrap();
         let dropped = proxy.messages_dropped();
         proxy.drop_messages(1);
-        let waiter = wait(&waits.lock("x"));
-        until_waiting(&holder.lock("x"), 1).await;
+        let waiter = wait(&M::of(&waits, "x"));
+        until_waiting(&M::of(&holder, "x"), 1).await;
         let released = Instant::now();
         guard.release().await.unwrap();
         let entered = soon(waiter).await.unwrap();
@@ -115,15 +113,14 @@ async fn a_lost_message_costs_one_look() {
 
 // A burst overruns the client's buffer of messages, and the grant is among what is lost.
 // Red if `Missed` does nothing (core's inbox.rs).
-#[tokio::test]
-async fn messages_that_overrun_the_inbox_cost_one_look() {
+pub(crate) async fn messages_that_overrun_the_inbox_cost_one_look<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, waits) = (patient(&server.url()).await, patient(&proxy.url()).await);
-    let guard = holder.lock("x").acquire().await.unwrap();
-    let waiter = wait(&waits.lock("x"));
-    until_waiting(&holder.lock("x"), 1).await;
-    let waiters = holder.lock("x").inspect().await.unwrap().waiters;
+    let guard = M::of(&holder, "x").acquire().await.unwrap();
+    let waiter = wait(&M::of(&waits, "x"));
+    until_waiting(&M::of(&holder, "x"), 1).await;
+    let waiters = M::of(&holder, "x").inspect().await.unwrap().waiters;
     let inbox = format!("lockyard:inbox:{}", waiters[0].client);
     let burst = "for i = 1, 5000 do redis.call('PUBLISH', ARGV[1], 'x') end";
     // All of it arrives at once.
@@ -137,8 +134,7 @@ async fn messages_that_overrun_the_inbox_cost_one_look() {
 }
 
 // Red if nobody looks after a connection was away (`check_all` for `InboxUp` in core's inbox.rs).
-#[tokio::test]
-async fn a_reconnect_costs_one_look() {
+pub(crate) async fn a_reconnect_costs_one_look<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     // Their next look by the clock would come after minutes.
@@ -150,9 +146,9 @@ async fn a_reconnect_costs_one_look() {
         &|| (0..40).for_each(|_| proxy.cut()),
     ];
     for trouble in troubles {
-        let guard = soon(holder.lock("x").acquire()).await.unwrap();
-        let waiter = wait(&waits.lock("x"));
-        until_waiting(&holder.lock("x"), 1).await;
+        let guard = soon(M::of(&holder, "x").acquire()).await.unwrap();
+        let waiter = wait(&M::of(&waits, "x"));
+        until_waiting(&M::of(&holder, "x"), 1).await;
         trouble();
         guard.release().await.unwrap();
         let entered = soon(waiter).await.unwrap();
@@ -161,18 +157,17 @@ async fn a_reconnect_costs_one_look() {
 }
 
 // Red if nobody looks after a connection was away (`check_all` for `InboxUp` in core's inbox.rs).
-#[tokio::test]
-async fn waiters_outlast_a_server_that_comes_back_empty() {
+pub(crate) async fn waiters_outlast_a_server_that_comes_back_empty<M: Exclusive>() {
     let server = Server::start().unwrap();
     let waits = [patient(&server.url()).await, patient(&server.url()).await];
     let holder = client(&server.url()).await;
-    let lost = holder.lock("x").acquire().await.unwrap();
+    let lost = M::of(&holder, "x").acquire().await.unwrap();
     let enter = |number: usize| {
-        let lock = waits[number % 2].lock("x");
+        let lock = M::of(&waits[number % 2], "x");
         tokio::spawn(async move { lock.acquire().await?.release().await })
     };
     let waiters: Vec<_> = (0..6).map(enter).collect();
-    until_waiting(&holder.lock("x"), 6).await;
+    until_waiting(&M::of(&holder, "x"), 6).await;
     server.restart().unwrap();
     soon(lost.lost()).await;
     for waiter in waiters {
@@ -182,8 +177,7 @@ async fn waiters_outlast_a_server_that_comes_back_empty() {
 }
 
 // Red if `grant` raises the error of PUBLISH.
-#[tokio::test]
-async fn a_refused_publish_costs_one_look() {
+pub(crate) async fn a_refused_publish_costs_one_look<M: Exclusive>() {
     let server = Server::builder()
         .acl("user mute on >pw ~* &* +@all -publish")
         .start()
@@ -191,9 +185,9 @@ async fn a_refused_publish_costs_one_look() {
     let mute = client(&server.url_for("mute", "pw")).await;
     let other = client(&server.url()).await;
     for waits in [&other, &mute] {
-        let guard = mute.lock("x").acquire().await.unwrap();
-        let waiter = wait(&waits.lock("x"));
-        until_waiting(&other.lock("x"), 1).await;
+        let guard = M::of(&mute, "x").acquire().await.unwrap();
+        let waiter = wait(&M::of(&waits, "x"));
+        until_waiting(&M::of(&other, "x"), 1).await;
         let released = Instant::now();
         guard.release().await.unwrap();
         soon(waiter).await.unwrap().release().await.unwrap();
@@ -203,16 +197,17 @@ async fn a_refused_publish_costs_one_look() {
 
 // Red if the next in line inherits only what was due (`leave_line` in core's line.rs): while a look is under way that
 // is nothing, the next never looks, and after a waiter timeout it counts as gone.
-#[tokio::test]
-async fn a_waiter_cancelled_during_its_look_leaves_the_looking_to_the_next() {
+pub(crate) async fn a_waiter_cancelled_during_its_look_leaves_the_looking_to_the_next<
+    M: Exclusive,
+>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, waits) = (client(&server.url()).await, client(&proxy.url()).await);
-    let guard = holder.lock("x").acquire().await.unwrap();
-    let first = wait(&waits.lock("x"));
-    until_waiting(&holder.lock("x"), 1).await;
-    let second = wait(&waits.lock("x"));
-    until_waiting(&holder.lock("x"), 2).await;
+    let guard = M::of(&holder, "x").acquire().await.unwrap();
+    let first = wait(&M::of(&waits, "x"));
+    until_waiting(&M::of(&holder, "x"), 1).await;
+    let second = wait(&M::of(&waits, "x"));
+    until_waiting(&M::of(&holder, "x"), 2).await;
     // The first look may have been sent twice, as the server did not know the script.
     let looks = proxy.always(Script::Renew.calls(), Action::Pass);
     looks.wait_fired_async(2, SOON).await;
@@ -230,16 +225,17 @@ async fn a_waiter_cancelled_during_its_look_leaves_the_looking_to_the_next() {
 
 // A grantee that hears nothing stands in the way for a waiter timeout, not for its lease.
 // Red if release.lua writes the full lease for a waiter.
-#[tokio::test]
-async fn a_grantee_that_is_cut_off_stands_in_the_way_for_a_waiter_timeout() {
+pub(crate) async fn a_grantee_that_is_cut_off_stands_in_the_way_for_a_waiter_timeout<
+    M: Exclusive,
+>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, deaf) = (client(&server.url()).await, client(&proxy.url()).await);
-    let guard = holder.lock("x").acquire().await.unwrap();
-    let cut_off = wait(&deaf.lock("x"));
-    until_waiting(&holder.lock("x"), 1).await;
-    let next = wait(&holder.lock("x"));
-    until_waiting(&holder.lock("x"), 2).await;
+    let guard = M::of(&holder, "x").acquire().await.unwrap();
+    let cut_off = wait(&M::of(&deaf, "x"));
+    until_waiting(&M::of(&holder, "x"), 1).await;
+    let next = wait(&M::of(&holder, "x"));
+    until_waiting(&M::of(&holder, "x"), 2).await;
     proxy.hold(Direction::Both);
     guard.release().await.unwrap();
     let released = Instant::now();
@@ -259,8 +255,7 @@ async fn a_grantee_that_is_cut_off_stands_in_the_way_for_a_waiter_timeout() {
 }
 
 // Red without the back-off between tries (core's acquire.rs).
-#[tokio::test]
-async fn a_spinning_client_backs_off_and_gets_in() {
+pub(crate) async fn a_spinning_client_backs_off_and_gets_in<M: Exclusive>() {
     let server = Server::start().unwrap();
     let holder = client(&server.url()).await;
     let spins = Client::with_options(options(&server.url()).waiting(Waiting::Spin))
@@ -268,31 +263,30 @@ async fn a_spinning_client_backs_off_and_gets_in() {
         .unwrap();
     let channels: Vec<String> = server.query(&["PUBSUB", "CHANNELS", "*"]).unwrap();
     assert_eq!(channels.len(), 1, "who spins subscribes to nothing");
-    let guard = holder.lock("x").acquire().await.unwrap();
-    let waiter = wait(&spins.lock("x"));
+    let guard = M::of(&holder, "x").acquire().await.unwrap();
+    let waiter = wait(&M::of(&spins, "x"));
     let before = server.scripts().unwrap();
     tokio::time::sleep(ms(2000)).await;
     let tries = server.scripts().unwrap() - before;
     assert!((5..=40).contains(&tries), "{tries} tries in 2 s");
-    assert_eq!(holder.lock("x").inspect().await.unwrap().waiting, 0);
+    assert_eq!(M::of(&holder, "x").inspect().await.unwrap().waiting, 0);
     guard.release().await.unwrap();
     let released = Instant::now();
     let entered = soon(waiter).await.unwrap();
     assert!(released.elapsed() < ms(1250), "{:?}", released.elapsed());
-    assert!(holder.lock("x").try_acquire().await.unwrap().is_none());
+    assert!(M::of(&holder, "x").try_acquire().await.unwrap().is_none());
     entered.release().await.unwrap();
 }
 
 // Red if it sleeps after the try that comes at the end (core's acquire.rs, `repeat`).
-#[tokio::test]
-async fn a_spinning_client_does_not_sleep_after_its_last_try() {
+pub(crate) async fn a_spinning_client_does_not_sleep_after_its_last_try<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let holder = client(&server.url()).await;
     let spins = Client::with_options(options(&proxy.url()).waiting(Waiting::Spin))
         .await
         .unwrap();
-    let _guard = holder.lock("x").acquire().await.unwrap();
+    let _guard = M::of(&holder, "x").acquire().await.unwrap();
     let last = Arc::new(Mutex::new(None));
     let seen = last.clone();
     let is_try = Script::Acquire.calls();
@@ -308,8 +302,7 @@ async fn a_spinning_client_does_not_sleep_after_its_last_try() {
     for wait in [ms(0), ms(1), ms(700)] {
         let start = Instant::now();
         assert!(
-            spins
-                .lock("x")
+            M::of(&spins, "x")
                 .try_acquire_for(wait)
                 .await
                 .unwrap()
@@ -327,8 +320,7 @@ async fn a_spinning_client_does_not_sleep_after_its_last_try() {
     }
     // The first try takes what is free.
     let start = Instant::now();
-    spins
-        .lock("y")
+    M::of(&spins, "y")
         .acquire()
         .await
         .unwrap()
@@ -339,13 +331,12 @@ async fn a_spinning_client_does_not_sleep_after_its_last_try() {
 }
 
 // Red if every waiter looks (`queued` in core's line.rs).
-#[tokio::test]
-async fn many_waiters_of_a_client_cost_one_look_at_a_time() {
+pub(crate) async fn many_waiters_of_a_client_cost_one_look_at_a_time<M: Exclusive>() {
     let server = Server::start().unwrap();
     let (holder, waits) = (client(&server.url()).await, client(&server.url()).await);
-    let guard = holder.lock("x").acquire().await.unwrap();
-    let waiters: Vec<_> = (0..32).map(|_| wait(&waits.lock("x"))).collect();
-    until_waiting(&holder.lock("x"), 32).await;
+    let guard = M::of(&holder, "x").acquire().await.unwrap();
+    let waiters: Vec<_> = (0..32).map(|_| wait(&M::of(&waits, "x"))).collect();
+    until_waiting(&M::of(&holder, "x"), 32).await;
     let before = server.scripts().unwrap();
     tokio::time::sleep(WAITER_TIMEOUT * 2).await;
     let looks = server.scripts().unwrap() - before;
@@ -361,18 +352,17 @@ async fn many_waiters_of_a_client_cost_one_look_at_a_time() {
 }
 
 // Red if each waiter looks by itself: what is due soon goes along (`take_due` in core's state.rs).
-#[tokio::test]
-async fn waiters_of_many_keys_look_together() {
+pub(crate) async fn waiters_of_many_keys_look_together<M: Exclusive>() {
     let server = Server::start().unwrap();
     let (holder, waits) = (client(&server.url()).await, client(&server.url()).await);
     let names: Vec<String> = (0..60).map(|number| format!("x{number}")).collect();
     let (mut guards, mut waiters) = (Vec::new(), Vec::new());
     for name in &names {
-        guards.push(holder.lock(name).acquire().await.unwrap());
-        waiters.push(wait(&waits.lock(name)));
+        guards.push(M::of(&holder, name).acquire().await.unwrap());
+        waiters.push(wait(&M::of(&waits, name)));
     }
     for name in &names {
-        until_waiting(&holder.lock(name), 1).await;
+        until_waiting(&M::of(&holder, name), 1).await;
     }
     tokio::time::sleep(WAITER_TIMEOUT).await;
     let before = server.scripts().unwrap();
@@ -386,19 +376,21 @@ async fn waiters_of_many_keys_look_together() {
 }
 
 // Red if a waiter whose place is gone waits on (core's renewal.rs, `Gone`), or tries again without a pause.
-#[tokio::test]
-async fn after_a_flush_each_waiter_queues_again_and_none_storms() {
+pub(crate) async fn after_a_flush_each_waiter_queues_again_and_none_storms<M: Exclusive>() {
     let server = Server::start().unwrap();
     let clients = [client(&server.url()).await, client(&server.url()).await];
     let name = |lock: usize| format!("x{lock}");
     let mut guards = Vec::new();
     for lock in 0..5 {
-        guards.push(clients[0].lock(name(lock)).acquire().await.unwrap());
+        guards.push(M::of(&clients[0], name(lock)).acquire().await.unwrap());
     }
     let inside: Arc<Mutex<[u32; 5]>> = Arc::default();
     let waiters: Vec<_> = (0..20)
         .map(|number| {
-            let (lock, inside) = (clients[number % 2].lock(name(number / 4)), inside.clone());
+            let (lock, inside) = (
+                M::of(&clients[number % 2], name(number / 4)),
+                inside.clone(),
+            );
             tokio::spawn(async move {
                 let guard = lock.acquire().await.unwrap();
                 inside.lock().unwrap()[number / 4] += 1;
@@ -410,7 +402,7 @@ async fn after_a_flush_each_waiter_queues_again_and_none_storms() {
         })
         .collect();
     for lock in 0..5 {
-        until_waiting(&clients[0].lock(name(lock)), 4).await;
+        until_waiting(&M::of(&clients[0], name(lock)), 4).await;
     }
     let before = server.scripts().unwrap();
     server.flush_all().unwrap();
@@ -424,28 +416,26 @@ async fn after_a_flush_each_waiter_queues_again_and_none_storms() {
 }
 
 // Red if a waiter that could not queue does not come back to the queue (core's `queues`).
-#[tokio::test]
-async fn a_client_whose_inbox_is_refused_spins_until_it_stands() {
+pub(crate) async fn a_client_whose_inbox_is_refused_spins_until_it_stands<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let holder = client(&server.url()).await;
     let refused = proxy.always(command("SUBSCRIBE"), Action::error("NOPERM no channels"));
     let waits = client(&proxy.url()).await;
-    let guard = holder.lock("x").acquire().await.unwrap();
-    let waiter = wait(&waits.lock("x"));
+    let guard = M::of(&holder, "x").acquire().await.unwrap();
+    let waiter = wait(&M::of(&waits, "x"));
     let tries = proxy.always(Script::Acquire.calls(), Action::Pass);
     tries.wait_fired_async(5, SOON).await;
-    assert_eq!(holder.lock("x").inspect().await.unwrap().waiting, 0);
+    assert_eq!(M::of(&holder, "x").inspect().await.unwrap().waiting, 0);
     refused.remove();
-    until_waiting(&holder.lock("x"), 1).await;
+    until_waiting(&M::of(&holder, "x"), 1).await;
     guard.release().await.unwrap();
     soon(waiter).await.unwrap().release().await.unwrap();
 }
 
 // A release tells its client whom it has let in, and the message comes as well, perhaps when that one has gone again.
 // Red if `came_back` in core's late.rs takes each grant of an id that is gone for a second one.
-#[tokio::test]
-async fn hand_overs_within_a_client_cost_an_acquire_and_a_release_each() {
+pub(crate) async fn hand_overs_within_a_client_cost_an_acquire_and_a_release_each<M: Exclusive>() {
     const HAND_OVERS: u64 = 20;
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
@@ -456,7 +446,7 @@ async fn hand_overs_within_a_client_cost_an_acquire_and_a_release_each() {
         .await
         .unwrap();
     let other = patient(&server.url()).await;
-    let lock = client.lock("x");
+    let lock = M::of(&client, "x");
     let count = |script: Script| proxy.always(script.calls(), Action::Pass);
     let scripts = [Script::Acquire, Script::Release, Script::Renew].map(count);
     let mut guard = lock.acquire().await.unwrap();
@@ -481,9 +471,9 @@ async fn hand_overs_within_a_client_cost_an_acquire_and_a_release_each() {
             .unwrap();
     }
     // The next message is read after all these, and what the watchdog releases now goes after what it released then.
-    let held = other.lock("y").acquire().await.unwrap();
-    let waiter = wait(&client.lock("y"));
-    until_waiting(&other.lock("y"), 1).await;
+    let held = M::of(&other, "y").acquire().await.unwrap();
+    let waiter = wait(&M::of(&client, "y"));
+    until_waiting(&M::of(&other, "y"), 1).await;
     held.release().await.unwrap();
     drop(soon(waiter).await.unwrap());
     let each = HAND_OVERS + 2;

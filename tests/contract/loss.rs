@@ -1,17 +1,21 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lockyard::{Client, Error, HoldState, Lease, Lock, LockGuard};
+use tokio::time::Instant;
+
+use lockyard::{Client, Error, HoldState, Lease};
 use lockyard_testkit::{Action, Direction, Proxy, Server, eventually, eventually_async};
 
+use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::site::Site;
 use crate::process::{Other, Part};
-use crate::support::{SOON, Script, client, ms, options, soon, until_waiting};
+use crate::support::{SOON, Script, client, ms, soon, until_waiting};
 
 const LEASES: [Lease; 2] = [Lease::Renewed(ms(1200)), Lease::Fixed(ms(1200))];
 
 /// What the holder sees at the moment at which somebody else gets in.
-async fn when_another_gets_in(other: &Lock, guard: &LockGuard) -> (HoldState, Duration) {
+async fn when_another_gets_in<M: Exclusive>(other: &M, guard: &M::Guard) -> (HoldState, Duration) {
     let entered = soon(other.acquire()).await.unwrap();
     let seen = (guard.state(), guard.remaining());
     entered.release().await.unwrap();
@@ -19,7 +23,7 @@ async fn when_another_gets_in(other: &Lock, guard: &LockGuard) -> (HoldState, Du
 }
 
 /// Waits until a renewal was answered, so that the deadline is not that of the acquire any more.
-async fn until_renewed(guard: &LockGuard) {
+async fn until_renewed(guard: &impl Guard) {
     let mut least = guard.remaining();
     eventually_async(SOON, async || {
         let remaining = guard.remaining();
@@ -35,54 +39,56 @@ async fn until_renewed(guard: &LockGuard) {
 }
 
 // Red if a renewal or an acquire counts from its reply (settle and attempt in core: `core.now()` for `sent`).
-#[tokio::test]
-async fn a_holder_that_is_cut_off_has_lost_before_another_gets_in() {
+pub(crate) async fn a_holder_that_is_cut_off_has_lost_before_another_gets_in<M: Exclusive>() {
     for lease in LEASES {
         let server = Server::start().unwrap();
         let proxy = Proxy::start(&server).unwrap();
         let (holder, other) = (client(&proxy.url()).await, client(&server.url()).await);
         // Replies take their time, so whoever counts from them believes too long.
         proxy.delay(Direction::ToClient, ms(100));
-        let guard = holder.lock("x").with_lease(lease).acquire().await.unwrap();
+        let guard = M::of(&holder, "x")
+            .with_lease(lease)
+            .acquire()
+            .await
+            .unwrap();
         if matches!(lease, Lease::Renewed(_)) {
             until_renewed(&guard).await;
         }
         proxy.hold(Direction::Both);
-        let seen = when_another_gets_in(&other.lock("x"), &guard).await;
+        let seen = when_another_gets_in(&M::of(&other, "x"), &guard).await;
         assert_eq!(seen, (HoldState::Lost, Duration::ZERO), "{lease:?}");
         soon(guard.lost()).await;
     }
 }
 
 // Red if a grant counts from its message (`granted` in core's sync.rs: `now` for `written`).
-#[tokio::test]
-async fn a_grantee_that_is_cut_off_has_lost_before_another_gets_in() {
+pub(crate) async fn a_grantee_that_is_cut_off_has_lost_before_another_gets_in<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (grantee, other) = (client(&proxy.url()).await, client(&server.url()).await);
-    let first = other.lock("x").acquire().await.unwrap();
+    let first = M::of(&other, "x").acquire().await.unwrap();
     proxy.delay(Direction::ToClient, ms(100));
     let waiter = {
-        let lock = grantee.lock("x").with_lease(Lease::Renewed(ms(1500)));
+        let lock = M::of(&grantee, "x").with_lease(Lease::Renewed(ms(1500)));
         tokio::spawn(async move { lock.acquire().await })
     };
-    until_waiting(&other.lock("x"), 1).await;
+    until_waiting(&M::of(&other, "x"), 1).await;
     first.release().await.unwrap();
     let guard = soon(waiter).await.unwrap().unwrap();
     proxy.hold(Direction::Both);
-    let seen = when_another_gets_in(&other.lock("x"), &guard).await;
+    let seen = when_another_gets_in(&M::of(&other, "x"), &guard).await;
     assert_eq!(seen, (HoldState::Lost, Duration::ZERO));
     soon(guard.lost()).await;
 }
 
 // Red if `expire` in core's cell.rs never says so.
-#[tokio::test]
-async fn a_process_that_was_stopped_beyond_its_lease_knows_when_it_goes_on() {
+pub(crate) async fn a_process_that_was_stopped_beyond_its_lease_knows_when_it_goes_on<
+    M: Exclusive,
+>() {
     const LEASE: Duration = ms(900);
     if let Some(part) = Part::mine() {
         let guard = client(&part.arguments[0]).await;
-        let guard = guard
-            .lock("x")
+        let guard = M::of(&guard, "x")
             .with_lease(Lease::Renewed(LEASE))
             .acquire()
             .await
@@ -116,12 +122,12 @@ async fn a_process_that_was_stopped_beyond_its_lease_knows_when_it_goes_on() {
     let server = Server::start().unwrap();
     let stranger = client(&server.url()).await;
     let other = Other::start(
-        "loss::a_process_that_was_stopped_beyond_its_lease_knows_when_it_goes_on",
+        &M::test("a_process_that_was_stopped_beyond_its_lease_knows_when_it_goes_on"),
         &[&server.url()],
     );
     other.hears("held");
     other.pause();
-    let entered = soon(stranger.lock("x").acquire()).await.unwrap();
+    let entered = soon(M::of(&stranger, "x").acquire()).await.unwrap();
     other.resume();
     other.hears("Lost 0ns true");
     other.hears("lost");
@@ -130,12 +136,17 @@ async fn a_process_that_was_stopped_beyond_its_lease_knows_when_it_goes_on() {
 }
 
 // Red if `expire` in core's cell.rs never says so.
-#[tokio::test]
-async fn a_holder_learns_of_the_end_of_its_lease_while_the_server_stands_still() {
+pub(crate) async fn a_holder_learns_of_the_end_of_its_lease_while_the_server_stands_still<
+    M: Exclusive,
+>() {
     for lease in LEASES {
         let server = Server::start().unwrap();
         let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
-        let guard = holder.lock("x").with_lease(lease).acquire().await.unwrap();
+        let guard = M::of(&holder, "x")
+            .with_lease(lease)
+            .acquire()
+            .await
+            .unwrap();
         let acquired = Instant::now();
         server.pause().unwrap();
         soon(guard.lost()).await;
@@ -147,18 +158,23 @@ async fn a_holder_learns_of_the_end_of_its_lease_while_the_server_stands_still()
         );
         // A renewal that the server has not read yet must not bring the hold back.
         server.resume().unwrap();
-        let entered = soon(other.lock("x").acquire()).await.unwrap();
+        let entered = soon(M::of(&other, "x").acquire()).await.unwrap();
         assert_eq!(guard.state(), HoldState::Lost, "{lease:?}");
         assert_eq!(entered.state(), HoldState::Held, "{lease:?}");
     }
 }
 
-#[tokio::test]
-async fn a_holder_learns_of_the_end_of_its_lease_after_the_server_was_killed() {
+pub(crate) async fn a_holder_learns_of_the_end_of_its_lease_after_the_server_was_killed<
+    M: Exclusive,
+>() {
     for lease in LEASES {
         let server = Server::start().unwrap();
         let holder = client(&server.url()).await;
-        let guard = holder.lock("x").with_lease(lease).acquire().await.unwrap();
+        let guard = M::of(&holder, "x")
+            .with_lease(lease)
+            .acquire()
+            .await
+            .unwrap();
         server.kill();
         soon(guard.lost()).await;
         assert_eq!(
@@ -170,17 +186,23 @@ async fn a_holder_learns_of_the_end_of_its_lease_after_the_server_was_killed() {
 }
 
 /// How long it takes holders with long leases, renewed and fixed, to learn of what is done to them.
-async fn news_takes(trouble: impl FnOnce(&Server)) -> [Duration; 2] {
+async fn news_takes<M: Exclusive>(trouble: impl FnOnce(&Server)) -> [Duration; 2] {
     let server = Server::start().unwrap();
     let holder = client(&server.url()).await;
     let leases = [Lease::Renewed(ms(3000)), Lease::Fixed(ms(3000))];
     let mut guards = Vec::new();
     for (name, lease) in ["renewed", "fixed"].into_iter().zip(leases) {
-        guards.push(holder.lock(name).with_lease(lease).acquire().await.unwrap());
+        guards.push(
+            M::of(&holder, name)
+                .with_lease(lease)
+                .acquire()
+                .await
+                .unwrap(),
+        );
     }
     let start = Instant::now();
     trouble(&server);
-    let took = async |guard: &LockGuard| {
+    let took = async |guard: &M::Guard| {
         soon(guard.lost()).await;
         assert!(guard.is_lost());
         start.elapsed()
@@ -190,17 +212,14 @@ async fn news_takes(trouble: impl FnOnce(&Server)) -> [Duration; 2] {
 }
 
 // Red if a fixed lease is not checked (`due` of a fixed share never in core's renewal.rs).
-#[tokio::test]
-async fn a_deleted_key_reaches_the_holder_at_its_next_check() {
-    let deleted = news_takes(|server| {
+pub(crate) async fn a_deleted_key_reaches_the_holder_at_its_next_check<M: Exclusive>() {
+    let deleted = news_takes::<M>(|server| {
         for name in ["renewed", "fixed"] {
-            let deleted: u64 = server
-                .query(&["DEL", &format!("lockyard:lock:{{{name}}}")])
-                .unwrap();
+            let deleted: u64 = server.query(&["DEL", &M::key(name)]).unwrap();
             assert_eq!(deleted, 1);
         }
     });
-    let flushed = news_takes(|server| server.flush_all().unwrap());
+    let flushed = news_takes::<M>(|server| server.flush_all().unwrap());
     let (deleted, flushed) = tokio::join!(deleted, flushed);
     for took in deleted.into_iter().chain(flushed) {
         assert!(took < ms(2500), "{took:?} of a lease of 3 s");
@@ -208,20 +227,22 @@ async fn a_deleted_key_reaches_the_holder_at_its_next_check() {
 }
 
 // Red without the revocation in release.lua.
-#[tokio::test]
-async fn force_release_reaches_the_holder_by_message() {
+pub(crate) async fn force_release_reaches_the_holder_by_message<M: Exclusive>(site: Site) {
     for lease in [Lease::Renewed(ms(30_000)), Lease::Fixed(ms(30_000))] {
-        let server = Server::start().unwrap();
         let (holder, operator, third) = (
-            client(&server.url()).await,
-            client(&server.url()).await,
-            client(&server.url()).await,
+            site.client().await,
+            site.client().await,
+            site.client().await,
         );
-        let guard = holder.lock("x").with_lease(lease).acquire().await.unwrap();
-        let waiter = tokio::spawn(async move { third.lock("x").acquire().await });
-        until_waiting(&operator.lock("x"), 1).await;
+        let guard = M::of(&holder, "x")
+            .with_lease(lease)
+            .acquire()
+            .await
+            .unwrap();
+        let waiter = tokio::spawn(async move { M::of(&third, "x").acquire().await });
+        until_waiting(&M::of(&operator, "x"), 1).await;
         let forced = Instant::now();
-        assert!(operator.lock("x").force_release().await.unwrap());
+        assert!(M::of(&operator, "x").force_release().await.unwrap());
         soon(guard.lost()).await;
         assert!(guard.is_lost());
         let entered = soon(waiter).await.unwrap().unwrap();
@@ -239,13 +260,11 @@ async fn force_release_reaches_the_holder_by_message() {
 }
 
 // Red if `extend` in core's cell.rs moves any deadline.
-#[tokio::test]
-async fn lost_stays_lost_when_the_network_comes_back() {
+pub(crate) async fn lost_stays_lost_when_the_network_comes_back<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let holder = client(&proxy.url()).await;
-    let guard = holder
-        .lock("x")
+    let guard = M::of(&holder, "x")
         .with_lease(Lease::Renewed(ms(900)))
         .acquire()
         .await
@@ -255,7 +274,7 @@ async fn lost_stays_lost_when_the_network_comes_back() {
     soon(guard.lost()).await;
     proxy.let_go();
     // The way back is open for good once this is answered.
-    assert!(!soon(holder.lock("y").is_locked()).await.unwrap());
+    assert!(!soon(M::of(&holder, "y").is_locked()).await.unwrap());
     let until = Instant::now() + ms(1000);
     while Instant::now() < until {
         assert_eq!(
@@ -295,13 +314,11 @@ impl Work {
 }
 
 // Red if `run` in core's hold.rs only awaits the work.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn run_stops_polling_the_work_before_another_gets_in() {
+pub(crate) async fn run_stops_polling_the_work_before_another_gets_in<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, other) = (client(&proxy.url()).await, client(&server.url()).await);
-    let guard = holder
-        .lock("x")
+    let guard = M::of(&holder, "x")
         .with_lease(Lease::Renewed(ms(900)))
         .acquire()
         .await
@@ -318,7 +335,7 @@ async fn run_stops_polling_the_work_before_another_gets_in() {
     });
     eventually_async(SOON, async || polls.load(SeqCst) > 10).await;
     proxy.hold(Direction::Both);
-    let entered = soon(other.lock("x").acquire()).await.unwrap();
+    let entered = soon(M::of(&other, "x").acquire()).await.unwrap();
     over.store(true, SeqCst);
     let (result, guard) = soon(running).await.unwrap();
     assert!(matches!(result, Err(Error::LeaseLost { .. })), "{result:?}");
@@ -331,15 +348,8 @@ async fn run_stops_polling_the_work_before_another_gets_in() {
     entered.release().await.unwrap();
 }
 
-#[tokio::test]
-async fn run_answers_what_the_work_answers() {
-    let server = Server::start().unwrap();
-    let guard = client(&server.url())
-        .await
-        .lock("x")
-        .acquire()
-        .await
-        .unwrap();
+pub(crate) async fn run_answers_what_the_work_answers<M: Exclusive>(site: Site) {
+    let guard = M::of(&site.client().await, "x").acquire().await.unwrap();
     let output: Result<Result<u32, &str>, Error> = guard.run(async { Err("sold out") }).await;
     assert_eq!(output.unwrap(), Err("sold out"));
     assert_eq!(guard.run(async { 42 }).await.unwrap(), 42);
@@ -347,10 +357,13 @@ async fn run_answers_what_the_work_answers() {
 }
 
 /// A named owner takes the lock again after a loss, while its lost guard is still there.
-async fn takes_it_again(holder: &Client, observer: &Client, lose: impl AsyncFnOnce(&LockGuard)) {
+async fn takes_it_again<M: Exclusive>(
+    holder: &Client,
+    observer: &Client,
+    lose: impl AsyncFnOnce(&M::Guard),
+) {
     let owner = holder.owner();
-    let lock = holder
-        .lock("x")
+    let lock = M::of(&holder, "x")
         .with_owner(&owner)
         .with_lease(Lease::Renewed(ms(1500)));
     let lost = lock.acquire().await.unwrap();
@@ -360,7 +373,7 @@ async fn takes_it_again(holder: &Client, observer: &Client, lose: impl AsyncFnOn
     assert_eq!(lock.hold_count(&owner).await.unwrap(), 1);
     let until = Instant::now() + ms(2000);
     while Instant::now() < until {
-        assert!(observer.lock("x").try_acquire().await.unwrap().is_none());
+        assert!(M::of(&observer, "x").try_acquire().await.unwrap().is_none());
         assert_eq!(
             (lost.state(), again.state()),
             (HoldState::Lost, HoldState::Held)
@@ -374,55 +387,51 @@ async fn takes_it_again(holder: &Client, observer: &Client, lose: impl AsyncFnOn
 }
 
 // Red if `lose` in core's state.rs leaves the nest.
-#[tokio::test]
-async fn a_hold_after_a_loss_is_a_new_one_and_renewed() {
+pub(crate) async fn a_hold_after_a_loss_is_a_new_one_and_renewed<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, other) = (client(&proxy.url()).await, client(&server.url()).await);
-    takes_it_again(&holder, &other, async |lost| {
+    takes_it_again::<M>(&holder, &other, async |lost| {
         proxy.cut();
         proxy.refuse();
         soon(lost.lost()).await;
         proxy.accept().unwrap();
     })
     .await;
-    takes_it_again(&holder, &other, async |_| {
+    takes_it_again::<M>(&holder, &other, async |_| {
         let waiter = {
-            let lock = other.lock("x");
+            let lock = M::of(&other, "x");
             tokio::spawn(async move { lock.acquire().await?.release().await })
         };
-        until_waiting(&other.lock("x"), 1).await;
-        assert!(other.lock("x").force_release().await.unwrap());
+        until_waiting(&M::of(&other, "x"), 1).await;
+        assert!(M::of(&other, "x").force_release().await.unwrap());
         soon(waiter).await.unwrap().unwrap();
     })
     .await;
-    takes_it_again(&holder, &other, async |_| {
-        let deleted: u64 = server.query(&["DEL", "lockyard:lock:{x}"]).unwrap();
+    takes_it_again::<M>(&holder, &other, async |_| {
+        let deleted: u64 = server.query(&["DEL", &M::key("x")]).unwrap();
         assert_eq!(deleted, 1);
     })
     .await;
 }
 
 // Red if release.lua deletes the whole hash.
-#[tokio::test]
-async fn release_of_a_lost_guard_says_so_and_spares_the_new_holder() {
+pub(crate) async fn release_of_a_lost_guard_says_so_and_spares_the_new_holder<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, other) = (client(&proxy.url()).await, client(&server.url()).await);
-    let lost = holder
-        .lock("x")
+    let lost = M::of(&holder, "x")
         .with_lease(Lease::Fixed(ms(300)))
         .acquire()
         .await
         .unwrap();
-    let dropped = holder
-        .lock("y")
+    let dropped = M::of(&holder, "y")
         .with_lease(Lease::Fixed(ms(300)))
         .acquire()
         .await
         .unwrap();
-    let entered = soon(other.lock("x").acquire()).await.unwrap();
-    let entered_too = soon(other.lock("y").acquire()).await.unwrap();
+    let entered = soon(M::of(&other, "x").acquire()).await.unwrap();
+    let entered_too = soon(M::of(&other, "y").acquire()).await.unwrap();
     let releases = proxy.always(Script::Release.calls(), Action::Pass);
     assert!(matches!(lost.release().await, Err(Error::LeaseLost { .. })));
     drop(dropped);
@@ -435,20 +444,23 @@ async fn release_of_a_lost_guard_says_so_and_spares_the_new_holder() {
     })
     .await;
     for (lock, entered) in [("x", entered), ("y", entered_too)] {
-        assert!(holder.lock(lock).try_acquire().await.unwrap().is_none());
+        assert!(M::of(&holder, lock).try_acquire().await.unwrap().is_none());
         assert_eq!(entered.state(), HoldState::Held);
         entered.release().await.unwrap();
     }
 }
 
 // Red if a failed renewal does not set unsure, or a good one does not take it back (core's renewal.rs).
-#[tokio::test]
-async fn a_hold_is_unsure_while_renewals_fail_and_sure_after() {
+pub(crate) async fn a_hold_is_unsure_while_renewals_fail_and_sure_after<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let holder = client(&proxy.url()).await;
     for lease in [Lease::Renewed(ms(3000)), Lease::Fixed(ms(6000))] {
-        let guard = holder.lock("x").with_lease(lease).acquire().await.unwrap();
+        let guard = M::of(&holder, "x")
+            .with_lease(lease)
+            .acquire()
+            .await
+            .unwrap();
         assert_eq!(guard.state(), HoldState::Held);
         let trouble = proxy.always(
             Script::Renew.calls(),
@@ -464,20 +476,18 @@ async fn a_hold_is_unsure_while_renewals_fail_and_sure_after() {
 }
 
 // Red without the check of the state at the end of an attempt in core's acquire.rs.
-#[tokio::test]
-async fn an_acquire_answered_after_its_lease_fails_and_leaves_nothing() {
+pub(crate) async fn an_acquire_answered_after_its_lease_fails_and_leaves_nothing<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (slow, other) = (client(&proxy.url()).await, client(&server.url()).await);
     proxy.delay(Direction::ToClient, ms(400));
-    let result = slow
-        .lock("x")
+    let result = M::of(&slow, "x")
         .with_lease(Lease::Renewed(ms(200)))
         .acquire()
         .await;
     assert!(matches!(result, Err(Error::LeaseLost { .. })), "{result:?}");
     proxy.delay(Direction::ToClient, ms(0));
-    soon(other.lock("x").acquire())
+    soon(M::of(&other, "x").acquire())
         .await
         .unwrap()
         .release()
@@ -487,17 +497,14 @@ async fn an_acquire_answered_after_its_lease_fails_and_leaves_nothing() {
 }
 
 // Red if a release that meets a renewal says that the hold is lost (core's hold.rs).
-#[tokio::test]
-async fn no_loss_is_signalled_for_a_hold_whose_release_has_started() {
+pub(crate) async fn no_loss_is_signalled_for_a_hold_whose_release_has_started<M: Exclusive>() {
     let server = Server::start().unwrap();
     // A slow line, so that renewals and releases are under way at once.
     let proxy = Proxy::start(&server).unwrap();
     let holder = client(&proxy.url()).await;
     proxy.delay(Direction::Both, ms(5));
     let task = async |task: u64| {
-        let lock = holder
-            .lock(format!("x{task}"))
-            .with_lease(Lease::Renewed(ms(1500)));
+        let lock = M::of(&holder, format!("x{task}")).with_lease(Lease::Renewed(ms(1500)));
         for round in 0..4 {
             let guard = lock.acquire().await.unwrap();
             // As long as the time to the renewal, so that many of these meet the release.
@@ -515,19 +522,17 @@ async fn no_loss_is_signalled_for_a_hold_whose_release_has_started() {
 }
 
 // Red if `lose` in core's cell.rs wakes one.
-#[tokio::test]
-async fn all_guards_of_a_hold_are_lost_together() {
-    let server = Server::start().unwrap();
-    let (holder, operator) = (client(&server.url()).await, client(&server.url()).await);
+pub(crate) async fn all_guards_of_a_hold_are_lost_together<M: Exclusive>(site: Site) {
+    let (holder, operator) = (site.client().await, site.client().await);
     let owner = holder.owner();
-    let lock = holder.lock("x").with_owner(&owner);
+    let lock = M::of(&holder, "x").with_owner(&owner);
     let guards = [
         lock.acquire().await.unwrap(),
         lock.acquire().await.unwrap(),
         lock.acquire().await.unwrap(),
     ];
     let [a, b, c] = &guards;
-    let forced = async { operator.lock("x").force_release().await.unwrap() };
+    let forced = async { M::of(&operator, "x").force_release().await.unwrap() };
     soon(async { tokio::join!(a.lost(), b.lost(), c.lost(), c.lost(), forced) }).await;
     for guard in guards {
         assert!(guard.is_lost());
@@ -540,15 +545,13 @@ async fn all_guards_of_a_hold_are_lost_together() {
     soon(lock.acquire()).await.unwrap().release().await.unwrap();
 }
 
-#[tokio::test]
-async fn a_client_that_is_shut_down_has_lost_what_it_held() {
-    let server = Server::start().unwrap();
-    let holder = Client::with_options(options(&server.url())).await.unwrap();
-    let guard = holder.lock("x").acquire().await.unwrap();
+pub(crate) async fn a_client_that_is_shut_down_has_lost_what_it_held<M: Exclusive>(site: Site) {
+    let holder = site.client().await;
+    let guard = M::of(&holder, "x").acquire().await.unwrap();
     holder.shutdown().await.unwrap();
     soon(guard.lost()).await;
     assert_eq!(guard.state(), HoldState::Lost);
-    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+    assert_eq!(site.keys(), Vec::<String>::new());
     assert!(matches!(
         guard.release().await,
         Err(Error::LeaseLost { .. })

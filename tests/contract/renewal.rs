@@ -1,10 +1,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lockyard::{Client, Error, HoldState, Lease, LockGuard};
+use tokio::time::Instant;
+
+use lockyard::{Client, Error, HoldState, Lease};
 use lockyard_testkit::{Action, Direction, Proxy, Server, eventually, eventually_async};
 
+use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::site::Site;
 use crate::support::{
     SOON, Script, assert_quick_scripts, client, ms, options, patient, soon, until_waiting, wait,
 };
@@ -12,12 +16,8 @@ use crate::support::{
 /// Short, but a busy machine may keep a thread from running for a good part of a second.
 const RENEWED: Lease = Lease::Renewed(ms(1500));
 
-fn key(name: &str) -> String {
-    format!("lockyard:lock:{{{name}}}")
-}
-
 /// Sees to it for so long that the guards hold and nobody else gets in.
-async fn stay_held(guards: &[&LockGuard], other: &Client, time: Duration) {
+async fn stay_held<M: Exclusive>(guards: &[&M::Guard], other: &Client, time: Duration) {
     let start = Instant::now();
     while start.elapsed() < time {
         for guard in guards {
@@ -27,7 +27,7 @@ async fn stay_held(guards: &[&LockGuard], other: &Client, time: Duration) {
                 "{name} is lost after {:?}",
                 start.elapsed()
             );
-            let entered = other.lock(name).try_acquire().await;
+            let entered = M::of(&other, name).try_acquire().await;
             assert!(
                 matches!(entered, Ok(None) | Err(Error::Refused { .. })),
                 "{name}: {entered:?}"
@@ -37,25 +37,29 @@ async fn stay_held(guards: &[&LockGuard], other: &Client, time: Duration) {
     }
 }
 
-async fn hold(
+async fn hold<M: Exclusive>(
     client: &Client,
     names: impl IntoIterator<Item = impl AsRef<str>>,
     lease: Lease,
-) -> Vec<LockGuard> {
+) -> Vec<M::Guard> {
     let mut guards = Vec::new();
     for name in names {
-        guards.push(client.lock(name).with_lease(lease).acquire().await.unwrap());
+        guards.push(
+            M::of(&client, name)
+                .with_lease(lease)
+                .acquire()
+                .await
+                .unwrap(),
+        );
     }
     guards
 }
 
 // Red if the watchdog's commands take the caller's connection (core's fred_backend.rs).
-#[tokio::test]
-async fn renewal_goes_on_while_the_executor_is_blocked() {
+pub(crate) async fn renewal_goes_on_while_the_executor_is_blocked<M: Exclusive>() {
     let server = Server::start().unwrap();
     let holder = client(&server.url()).await;
-    let guard = holder
-        .lock("x")
+    let guard = M::of(&holder, "x")
         .with_lease(RENEWED)
         .acquire()
         .await
@@ -71,7 +75,7 @@ async fn renewal_goes_on_while_the_executor_is_blocked() {
             runtime.block_on(async move {
                 let other = client(&url).await;
                 while !over.load(SeqCst) {
-                    assert!(other.lock("x").try_acquire().await.unwrap().is_none());
+                    assert!(M::of(&other, "x").try_acquire().await.unwrap().is_none());
                     tokio::time::sleep(ms(5)).await;
                 }
             });
@@ -89,17 +93,18 @@ async fn renewal_goes_on_while_the_executor_is_blocked() {
 }
 
 // Red if an error inside renew.lua ends the script.
-#[tokio::test]
-async fn trouble_with_one_renewal_does_not_touch_the_others() {
+pub(crate) async fn trouble_with_one_renewal_does_not_touch_the_others<M: Exclusive>() {
     let server = Server::start().unwrap();
     let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
-    let mut guards = hold(&holder, ["a", "b", "c", "d", "e"], RENEWED).await;
+    let mut guards = hold::<M>(&holder, ["a", "b", "c", "d", "e"], RENEWED).await;
     let (written, deleted) = (guards.remove(1), guards.remove(2));
-    server.command(&["SET", &key("b"), "somebody's"]).unwrap();
-    server.command(&["DEL", &key("d")]).unwrap();
-    stay_held(&guards.iter().collect::<Vec<_>>(), &other, ms(3600)).await;
+    server
+        .command(&["SET", &M::key("b"), "somebody's"])
+        .unwrap();
+    server.command(&["DEL", &M::key("d")]).unwrap();
+    stay_held::<M>(&guards.iter().collect::<Vec<_>>(), &other, ms(3600)).await;
     assert!(written.is_lost() && deleted.is_lost());
-    let value: String = server.query(&["GET", &key("b")]).unwrap();
+    let value: String = server.query(&["GET", &M::key("b")]).unwrap();
     assert_eq!(value, "somebody's");
     for guard in guards {
         guard.release().await.unwrap();
@@ -107,24 +112,20 @@ async fn trouble_with_one_renewal_does_not_touch_the_others() {
 }
 
 // Red if renew.lua writes an id that it does not find.
-#[tokio::test]
-async fn a_renewal_never_brings_a_key_back() {
+pub(crate) async fn a_renewal_never_brings_a_key_back<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let holder = client(&proxy.url()).await;
-    for delete in [&["DEL", "lockyard:lock:{x}"][..], &["FLUSHALL"], &["HDEL"]] {
-        let guard = holder
-            .lock("x")
+    for delete in [&["DEL", &M::key("x")][..], &["FLUSHALL"], &["HDEL"]] {
+        let guard = M::of(&holder, "x")
             .with_lease(RENEWED)
             .acquire()
             .await
             .unwrap();
         let renewals = proxy.always(Script::Renew.calls(), Action::Pass);
         if delete == ["HDEL"] {
-            let fields: Vec<String> = server.query(&["HKEYS", "lockyard:lock:{x}"]).unwrap();
-            server
-                .command(&["HDEL", "lockyard:lock:{x}", &fields[0]])
-                .unwrap();
+            let fields: Vec<String> = server.query(&["HKEYS", &M::key("x")]).unwrap();
+            server.command(&["HDEL", &M::key("x"), &fields[0]]).unwrap();
         } else {
             server.command(delete).unwrap();
         }
@@ -140,13 +141,11 @@ async fn a_renewal_never_brings_a_key_back() {
 }
 
 // Red if renew.lua writes an id that it does not find.
-#[tokio::test]
-async fn a_renewal_that_is_overtaken_by_the_release_brings_nothing_back() {
+pub(crate) async fn a_renewal_that_is_overtaken_by_the_release_brings_nothing_back<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let holder = client(&proxy.url()).await;
-    let guard = holder
-        .lock("x")
+    let guard = M::of(&holder, "x")
         .with_lease(RENEWED)
         .acquire()
         .await
@@ -162,13 +161,11 @@ async fn a_renewal_that_is_overtaken_by_the_release_brings_nothing_back() {
 }
 
 // Red if the last release leaves the id a hold (`part` in core's state.rs).
-#[tokio::test]
-async fn after_release_nothing_is_renewed() {
+pub(crate) async fn after_release_nothing_is_renewed<M: Exclusive>() {
     let server = Server::start().unwrap();
     let holder = client(&server.url()).await;
     let owner = holder.owner();
-    let lock = holder
-        .lock("x")
+    let lock = M::of(&holder, "x")
         .with_owner(&owner)
         .with_lease(Lease::Renewed(ms(600)));
     let mut guards = Vec::new();
@@ -179,8 +176,7 @@ async fn after_release_nothing_is_renewed() {
         guard.release().await.unwrap();
     }
     drop(
-        holder
-            .lock("y")
+        M::of(&holder, "y")
             .with_lease(Lease::Renewed(ms(600)))
             .acquire()
             .await
@@ -193,14 +189,12 @@ async fn after_release_nothing_is_renewed() {
 }
 
 // Red if a renewal asks for less than the lease (`wants` in core's id.rs).
-#[tokio::test]
-async fn each_renewal_gives_the_full_lease_however_slow_they_are() {
+pub(crate) async fn each_renewal_gives_the_full_lease_however_slow_they_are<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let holder = client(&proxy.url()).await;
     proxy.delay(Direction::Both, ms(40));
-    let guard = holder
-        .lock("x")
+    let guard = M::of(&holder, "x")
         .with_lease(RENEWED)
         .acquire()
         .await
@@ -208,7 +202,7 @@ async fn each_renewal_gives_the_full_lease_however_slow_they_are() {
     let (mut renewed, mut last) = (Vec::new(), 0);
     let start = Instant::now();
     while start.elapsed() < ms(4500) {
-        let ttl = server.ttl_ms(&key("x")).unwrap();
+        let ttl = server.ttl_ms(&M::key("x")).unwrap();
         assert!(ttl > 0, "{ttl}");
         if ttl > last && last != 0 {
             renewed.push(ttl);
@@ -225,14 +219,12 @@ async fn each_renewal_gives_the_full_lease_however_slow_they_are() {
 }
 
 // Red if `wants` in core's id.rs gives a fixed share its lease anew.
-#[tokio::test]
-async fn a_fixed_lease_is_checked_but_not_renewed() {
+pub(crate) async fn a_fixed_lease_is_checked_but_not_renewed<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, other) = (client(&proxy.url()).await, client(&server.url()).await);
     let acquired = Instant::now();
-    let guard = holder
-        .lock("x")
+    let guard = M::of(&holder, "x")
         .with_lease(Lease::Fixed(ms(1500)))
         .acquire()
         .await
@@ -245,7 +237,7 @@ async fn a_fixed_lease_is_checked_but_not_renewed() {
         "lost after {:?}",
         acquired.elapsed()
     );
-    soon(other.lock("x").acquire())
+    soon(M::of(&other, "x").acquire())
         .await
         .unwrap()
         .release()
@@ -262,12 +254,10 @@ async fn a_fixed_lease_is_checked_but_not_renewed() {
     ));
 }
 
-#[tokio::test]
-async fn a_fixed_lease_is_extended_by_hand_and_never_shortened() {
+pub(crate) async fn a_fixed_lease_is_extended_by_hand_and_never_shortened<M: Exclusive>() {
     let server = Server::start().unwrap();
     let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
-    let guard = holder
-        .lock("x")
+    let guard = M::of(&holder, "x")
         .with_lease(Lease::Fixed(ms(1500)))
         .acquire()
         .await
@@ -277,12 +267,12 @@ async fn a_fixed_lease_is_extended_by_hand_and_never_shortened() {
         tokio::time::sleep(ms(100)).await;
         guard.extend(ms(1500)).await.unwrap();
         assert!(guard.remaining() > ms(1000), "{:?}", guard.remaining());
-        assert!(other.lock("x").try_acquire().await.unwrap().is_none());
+        assert!(M::of(&other, "x").try_acquire().await.unwrap().is_none());
     }
     guard.extend(ms(60_000)).await.unwrap();
     guard.extend(ms(100)).await.unwrap();
     assert!(guard.remaining() > ms(50_000));
-    assert!(server.ttl_ms(&key("x")).unwrap() > 50_000);
+    assert!(server.ttl_ms(&M::key("x")).unwrap() > 50_000);
     for lease in [Duration::ZERO, ms(9), Duration::MAX] {
         assert!(
             matches!(guard.extend(lease).await, Err(Error::InvalidLease { .. })),
@@ -290,7 +280,7 @@ async fn a_fixed_lease_is_extended_by_hand_and_never_shortened() {
         );
     }
     guard.release().await.unwrap();
-    let renewed = holder.lock("x").acquire().await.unwrap();
+    let renewed = M::of(&holder, "x").acquire().await.unwrap();
     assert!(matches!(
         renewed.extend(ms(1000)).await,
         Err(Error::NotFixed { .. })
@@ -299,31 +289,32 @@ async fn a_fixed_lease_is_extended_by_hand_and_never_shortened() {
 }
 
 // Red if `Share::new` in core's id.rs leaves the longest hold out.
-#[tokio::test]
-async fn a_hold_is_renewed_for_its_longest_time_and_then_runs_out() {
-    let server = Server::start().unwrap();
-    let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
-    let lock = holder.lock("x").with_lease(RENEWED).with_max_hold(ms(2000));
+pub(crate) async fn a_hold_is_renewed_for_its_longest_time_and_then_runs_out<M: Exclusive>(
+    site: Site,
+) {
+    let (holder, other) = (site.client().await, site.client().await);
+    let lock = M::of(&holder, "x")
+        .with_lease(RENEWED)
+        .with_max_hold(ms(2000));
     let acquired = Instant::now();
     // Nobody is left to release it.
     std::mem::forget(lock.acquire().await.unwrap());
-    let entered = soon(other.lock("x").acquire()).await.unwrap();
+    let entered = soon(M::of(&other, "x").acquire()).await.unwrap();
     let held = acquired.elapsed();
     assert!(held > ms(2000) && held < ms(2000 + 1500 + 1500), "{held:?}");
     entered.release().await.unwrap();
 }
 
-#[tokio::test]
-async fn each_acquire_has_the_lease_of_its_own_handle() {
+pub(crate) async fn each_acquire_has_the_lease_of_its_own_handle<M: Exclusive>() {
     let server = Server::start().unwrap();
     let holder = Client::with_options(options(&server.url()).lease(Lease::Renewed(ms(5000))))
         .await
         .unwrap();
-    let plain = holder.lock("x");
+    let plain = M::of(&holder, "x");
     let long = plain.clone().with_lease(Lease::Fixed(ms(3_600_000)));
-    let ttl = async |lock: &lockyard::Lock| {
+    let ttl = async |lock: &M| {
         let guard = lock.acquire().await.unwrap();
-        let ttl = server.ttl_ms(&key("x")).unwrap();
+        let ttl = server.ttl_ms(&M::key("x")).unwrap();
         let remaining = guard.remaining();
         guard.release().await.unwrap();
         assert!(remaining.as_millis() as i64 <= ttl + 1000);
@@ -336,17 +327,14 @@ async fn each_acquire_has_the_lease_of_its_own_handle() {
 }
 
 // Red if `BATCH` in core's renewal.rs is 1.
-#[tokio::test]
-async fn ten_thousand_holds_are_renewed_by_a_hundred_scripts_a_period() {
+pub(crate) async fn ten_thousand_holds_are_renewed_by_a_hundred_scripts_a_period<M: Exclusive>() {
     let server = Server::start().unwrap();
     let holder = client(&server.url()).await;
     let numbers: Vec<u32> = (0..10_000).collect();
     let mut guards = Vec::new();
     for some in numbers.chunks(500) {
         let acquire = |number| {
-            let lock = holder
-                .lock(format!("x{number}"))
-                .with_lease(Lease::Renewed(ms(6000)));
+            let lock = M::of(&holder, format!("x{number}")).with_lease(Lease::Renewed(ms(6000)));
             tokio::spawn(async move { lock.acquire().await.unwrap() })
         };
         for acquired in some.iter().map(acquire).collect::<Vec<_>>() {
@@ -373,12 +361,10 @@ async fn ten_thousand_holds_are_renewed_by_a_hundred_scripts_a_period() {
 }
 
 // Red if a renewal that fails loses the hold (`failed` in core's renewal.rs).
-#[tokio::test]
-async fn a_slow_script_of_somebody_else_costs_no_hold() {
+pub(crate) async fn a_slow_script_of_somebody_else_costs_no_hold<M: Exclusive>() {
     let server = Server::start().unwrap();
     let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
-    let guard = holder
-        .lock("x")
+    let guard = M::of(&holder, "x")
         .with_lease(Lease::Renewed(ms(3600)))
         .acquire()
         .await
@@ -387,17 +373,16 @@ async fn a_slow_script_of_somebody_else_costs_no_hold() {
     server.busy(ms(1500)).unwrap();
     eventually_async(SOON, async || guard.state() == HoldState::Unsure).await;
     eventually_async(SOON, async || guard.state() == HoldState::Held).await;
-    stay_held(&[&guard], &other, ms(2400)).await;
+    stay_held::<M>(&[&guard], &other, ms(2400)).await;
     guard.release().await.unwrap();
 }
 
 // Red if a renewal that fails is not tried again (`failed` in core's renewal.rs).
-#[tokio::test]
-async fn a_hold_outlasts_refusals_of_every_kind_inside_its_lease() {
+pub(crate) async fn a_hold_outlasts_refusals_of_every_kind_inside_its_lease<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, other) = (client(&proxy.url()).await, client(&server.url()).await);
-    let guards = hold(&holder, ["a", "b"], Lease::Renewed(ms(2400))).await;
+    let guards = hold::<M>(&holder, ["a", "b"], Lease::Renewed(ms(2400))).await;
     for refusal in [
         "BUSY busy",
         "LOADING loading",
@@ -413,19 +398,19 @@ async fn a_hold_outlasts_refusals_of_every_kind_inside_its_lease() {
     ] {
         let rule = proxy.once(Script::Renew.calls(), Action::error(refusal));
         rule.wait_fired_async(1, SOON).await;
-        let held = |guard: &LockGuard| guard.state() == HoldState::Held;
+        let held = |guard: &M::Guard| guard.state() == HoldState::Held;
         eventually_async(SOON, async || guards.iter().all(held)).await;
     }
-    stay_held(&guards.iter().collect::<Vec<_>>(), &other, ms(100)).await;
+    stay_held::<M>(&guards.iter().collect::<Vec<_>>(), &other, ms(100)).await;
 }
 
 // Red if a renewal that fails loses the hold (`failed` in core's renewal.rs).
-#[tokio::test]
-async fn a_server_that_stands_still_or_only_reads_for_a_while_costs_no_hold() {
+pub(crate) async fn a_server_that_stands_still_or_only_reads_for_a_while_costs_no_hold<
+    M: Exclusive,
+>() {
     let server = Server::start().unwrap();
     let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
-    let guard = holder
-        .lock("x")
+    let guard = M::of(&holder, "x")
         .with_lease(Lease::Renewed(ms(4500)))
         .acquire()
         .await
@@ -440,19 +425,18 @@ async fn a_server_that_stands_still_or_only_reads_for_a_while_costs_no_hold() {
     server.resume().unwrap();
     let before = guard.remaining();
     eventually_async(SOON, async || guard.remaining() > before).await;
-    stay_held(&[&guard], &other, ms(100)).await;
+    stay_held::<M>(&[&guard], &other, ms(100)).await;
     guard.release().await.unwrap();
 }
 
 // Red without the EVAL after NOSCRIPT in core's fred_backend.rs.
-#[tokio::test]
-async fn a_flushed_script_cache_costs_no_hold() {
+pub(crate) async fn a_flushed_script_cache_costs_no_hold<M: Exclusive>() {
     let server = Server::start().unwrap();
     let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
-    let guards = hold(&holder, ["a", "b", "c"], RENEWED).await;
+    let guards = hold::<M>(&holder, ["a", "b", "c"], RENEWED).await;
     for _ in 0..9 {
         server.flush_scripts().unwrap();
-        stay_held(&guards.iter().collect::<Vec<_>>(), &other, ms(200)).await;
+        stay_held::<M>(&guards.iter().collect::<Vec<_>>(), &other, ms(200)).await;
     }
     server.flush_scripts().unwrap();
     for guard in guards {
@@ -461,33 +445,31 @@ async fn a_flushed_script_cache_costs_no_hold() {
 }
 
 // Red if nothing is checked after a reconnect (`check_all` in core's inbox.rs).
-#[tokio::test]
-async fn a_server_that_comes_back_empty_costs_every_hold_at_once() {
+pub(crate) async fn a_server_that_comes_back_empty_costs_every_hold_at_once<M: Exclusive>() {
     let server = Server::start().unwrap();
     let holder = client(&server.url()).await;
     let names = (0..20).map(|number| format!("x{number}"));
-    let mut guards = hold(&holder, names.clone(), Lease::Renewed(ms(60_000))).await;
-    guards.extend(hold(&holder, ["y", "z"], Lease::Fixed(ms(60_000))).await);
+    let mut guards = hold::<M>(&holder, names.clone(), Lease::Renewed(ms(60_000))).await;
+    guards.extend(hold::<M>(&holder, ["y", "z"], Lease::Fixed(ms(60_000))).await);
     server.restart().unwrap();
     for guard in &guards {
         soon(guard.lost()).await;
     }
     assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
     // It works as before.
-    for guard in hold(&holder, names, RENEWED).await {
+    for guard in hold::<M>(&holder, names, RENEWED).await {
         guard.release().await.unwrap();
     }
     assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
 }
 
 // Red if a renewal that fails loses the hold (`failed` in core's renewal.rs).
-#[tokio::test]
-async fn cut_connections_cost_no_hold() {
+pub(crate) async fn cut_connections_cost_no_hold<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, other) = (client(&proxy.url()).await, client(&server.url()).await);
-    let guards = hold(&holder, ["a", "b", "c"], Lease::Renewed(ms(1500))).await;
-    let guards: Vec<&LockGuard> = guards.iter().collect();
+    let guards = hold::<M>(&holder, ["a", "b", "c"], Lease::Renewed(ms(1500))).await;
+    let guards: Vec<&M::Guard> = guards.iter().collect();
     for kind in ["normal", "pubsub", "normal"] {
         server.kill_clients(kind).unwrap();
         tokio::time::sleep(ms(300)).await;
@@ -497,12 +479,11 @@ async fn cut_connections_cost_no_hold() {
         proxy.cut();
         tokio::time::sleep(ms(5)).await;
     }
-    soon(stay_held(&guards, &other, ms(3000))).await;
+    soon(stay_held::<M>(&guards, &other, ms(3000))).await;
 }
 
 // Red if nobody replaces a connection that does not answer.
-#[tokio::test]
-async fn a_connection_that_goes_dead_without_a_word_costs_no_hold() {
+pub(crate) async fn a_connection_that_goes_dead_without_a_word_costs_no_hold<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let holder = Client::with_options(options(&proxy.url()).operation_timeout(ms(500)))
@@ -510,7 +491,7 @@ async fn a_connection_that_goes_dead_without_a_word_costs_no_hold() {
         .unwrap();
     let other = client(&server.url()).await;
     // More than one batch: the first is never answered, and so is nothing else on its connection.
-    let guards = hold(
+    let guards = hold::<M>(
         &holder,
         (0..250).map(|number| format!("x{number}")),
         Lease::Renewed(ms(6000)),
@@ -518,7 +499,7 @@ async fn a_connection_that_goes_dead_without_a_word_costs_no_hold() {
     .await;
     let dead = proxy.once(Script::Renew.calls(), Action::SwallowReply);
     dead.wait_fired_async(1, SOON).await;
-    let renewed = |guard: &LockGuard| {
+    let renewed = |guard: &M::Guard| {
         assert!(!guard.is_lost());
         guard.remaining() > ms(4500)
     };
@@ -526,16 +507,16 @@ async fn a_connection_that_goes_dead_without_a_word_costs_no_hold() {
         guards.iter().filter(|guard| renewed(guard)).count() == 250
     })
     .await;
-    stay_held(&[&guards[0], &guards[249]], &other, ms(100)).await;
+    stay_held::<M>(&[&guards[0], &guards[249]], &other, ms(100)).await;
 }
 
-#[tokio::test]
-async fn locks_that_come_and_go_do_not_stop_the_renewal_of_one_that_stays() {
+pub(crate) async fn locks_that_come_and_go_do_not_stop_the_renewal_of_one_that_stays<
+    M: Exclusive,
+>() {
     let server = Server::start().unwrap();
     let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
     let owner = holder.owner();
-    let quiet = holder
-        .lock("quiet")
+    let quiet = M::of(&holder, "quiet")
         .with_lease(RENEWED)
         .with_owner(&holder.owner())
         .acquire()
@@ -545,8 +526,7 @@ async fn locks_that_come_and_go_do_not_stop_the_renewal_of_one_that_stays() {
         let start = Instant::now();
         let mut round = 0;
         while start.elapsed() < ms(3600) {
-            let lock = holder
-                .lock(format!("x{}", round % 49))
+            let lock = M::of(&holder, format!("x{}", round % 49))
                 .with_lease(RENEWED)
                 .with_owner(&owner);
             let outer = lock.acquire().await.unwrap();
@@ -560,17 +540,16 @@ async fn locks_that_come_and_go_do_not_stop_the_renewal_of_one_that_stays() {
         }
     };
     let held = [&quiet];
-    tokio::join!(churn, stay_held(&held, &other, ms(3600)));
+    tokio::join!(churn, stay_held::<M>(&held, &other, ms(3600)));
     quiet.release().await.unwrap();
     eventually(SOON, || server.keys("*").unwrap().is_empty());
 }
 
 // Red with `allow-oom` taken out of renew.lua.
-#[tokio::test]
-async fn a_full_server_costs_no_hold() {
+pub(crate) async fn a_full_server_costs_no_hold<M: Exclusive>() {
     let server = Server::start().unwrap();
     let holder = client(&server.url()).await;
-    let guards = hold(&holder, ["a", "b", "c"], RENEWED).await;
+    let guards = hold::<M>(&holder, ["a", "b", "c"], RENEWED).await;
     server.fill().unwrap();
     let start = Instant::now();
     while start.elapsed() < ms(2500) {
@@ -588,29 +567,27 @@ async fn a_full_server_costs_no_hold() {
 }
 
 // Red if the first check counts from when the grant was noticed (`granted` in core's inbox.rs).
-#[tokio::test]
-async fn a_grant_that_is_noticed_late_is_renewed_in_time() {
+pub(crate) async fn a_grant_that_is_noticed_late_is_renewed_in_time<M: Exclusive>() {
     const LEASE: Duration = ms(2400);
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     // No look comes before the message.
     let (other, waits) = (patient(&server.url()).await, patient(&proxy.url()).await);
-    let held = other.lock("x").acquire().await.unwrap();
-    let waiter = wait(&waits.lock("x").with_lease(Lease::Renewed(LEASE)));
-    until_waiting(&other.lock("x"), 1).await;
+    let held = M::of(&other, "x").acquire().await.unwrap();
+    let waiter = wait(&M::of(&waits, "x").with_lease(Lease::Renewed(LEASE)));
+    until_waiting(&M::of(&other, "x"), 1).await;
     proxy.hold(Direction::ToClient);
     held.release().await.unwrap();
     let released = Instant::now();
     eventually_async(LEASE, async || released.elapsed() > LEASE * 7 / 10).await;
     proxy.let_go();
     let guard = soon(waiter).await.unwrap();
-    stay_held(&[&guard], &other, 2 * LEASE).await;
+    stay_held::<M>(&[&guard], &other, 2 * LEASE).await;
     guard.release().await.unwrap();
 }
 
 // Red without `patient` in core's core.rs: a command that had little time has its connection closed.
-#[tokio::test]
-async fn a_short_lease_that_is_answered_late_costs_no_connection() {
+pub(crate) async fn a_short_lease_that_is_answered_late_costs_no_connection<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let options = options(&proxy.url()).operation_timeout(4 * SOON);
@@ -620,13 +597,13 @@ async fn a_short_lease_that_is_answered_late_costs_no_connection() {
         let id = |line: &str| line.split(' ').next().unwrap().to_owned();
         list.lines().map(id).collect::<Vec<_>>()
     };
-    let long = client.lock("long").with_lease(RENEWED);
+    let long = M::of(&client, "long").with_lease(RENEWED);
     let long = long.acquire().await.unwrap();
     let before = connections();
     let late = proxy.times(2, Script::Renew.calls(), Action::DelayReply(ms(150)));
     let renewals = proxy.always(Script::Renew.calls(), Action::Pass);
     // A third of it is too short for an answer.
-    let short = client.lock("short").with_lease(Lease::Renewed(ms(90)));
+    let short = M::of(&client, "short").with_lease(Lease::Renewed(ms(90)));
     let short = short.acquire().await.unwrap();
     soon(short.lost()).await;
     late.wait_fired_async(1, SOON).await;

@@ -4,33 +4,30 @@ use std::time::{Duration, Instant};
 use lockyard::{Client, Error, HoldState, Lease, Waiting};
 use lockyard_testkit::{Action, Proxy, Server, eventually_async};
 
-use super::{Scene, keys, nothing_is_left, options, until_waiting};
+use super::{Scene, at_leisure, keys, nothing_is_left, options, until_waiting};
+use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::site::Site;
 use crate::support::{SOON, Script, cache_scripts, soon, while_waiting};
 
 // Red without abandoning in `State::close`.
-#[tokio::test]
-async fn a_shutdown_releases_every_hold() {
-    let scene = Scene::new().await;
+pub(crate) async fn a_shutdown_releases_every_hold<M: Exclusive>(site: Site) {
+    let scene = Scene::<M>::at(site).await;
     let owner = scene.client.owner();
-    let outer = scene
-        .client
-        .lock("x")
+    let outer = M::of(&scene.client, "x")
         .with_owner(&owner)
         .acquire()
         .await
         .unwrap();
-    let inner = scene
-        .client
-        .lock("x")
+    let inner = M::of(&scene.client, "x")
         .with_owner(&owner)
         .acquire()
         .await
         .unwrap();
-    let fixed = scene.client.lock("y").with_lease(Lease::Fixed(SOON * 10));
+    let fixed = M::of(&scene.client, "y").with_lease(Lease::Fixed(SOON * 10));
     let fixed = fixed.acquire().await.unwrap();
-    let fenced = scene.client.lock("z").fenced().acquire().await.unwrap();
+    let fenced = M::of(&scene.client, "z").fenced().acquire().await.unwrap();
     soon(scene.client.shutdown()).await.unwrap();
-    assert_eq!(keys(&scene.server), Vec::<String>::new());
+    assert_eq!(keys(&scene.site), Vec::<String>::new());
     for guard in [inner, outer, fixed, fenced] {
         soon(guard.lost()).await;
         assert_eq!(guard.state(), HoldState::Lost);
@@ -39,38 +36,36 @@ async fn a_shutdown_releases_every_hold() {
             Err(Error::LeaseLost { .. })
         ));
     }
-    nothing_is_left(&scene.server, &scene.other).await;
+    nothing_is_left::<M>(&scene.site, &scene.other).await;
 }
 
-#[tokio::test]
-async fn a_shutdown_ends_every_wait() {
-    let scene = Scene::new().await;
-    let spinning = Client::with_options(options(&scene.server.url()).waiting(Waiting::Spin))
-        .await
-        .unwrap();
-    let guard = scene.other.lock("x").acquire().await.unwrap();
-    let waiting = scene.client.lock("x");
+pub(crate) async fn a_shutdown_ends_every_wait<M: Exclusive>(site: Site) {
+    let scene = Scene::<M>::at(site).await;
+    let spinning = scene
+        .site
+        .client_with(|options| at_leisure(options).waiting(Waiting::Spin))
+        .await;
+    let guard = M::of(&scene.other, "x").acquire().await.unwrap();
+    let waiting = M::of(&scene.client, "x");
     let waiting = tokio::spawn(async move { waiting.acquire().await });
-    let bounded = scene.client.lock("x");
+    let bounded = M::of(&scene.client, "x");
     let bounded = tokio::spawn(async move { bounded.try_acquire_for(SOON * 10).await });
-    let spins = spinning.lock("x");
+    let spins = M::of(&spinning, "x");
     let spins = tokio::spawn(async move { spins.acquire().await });
-    until_waiting(&scene.other, 2).await;
+    until_waiting::<M>(&scene.other, 2).await;
     soon(scene.client.shutdown()).await.unwrap();
     soon(spinning.shutdown()).await.unwrap();
     assert!(matches!(soon(waiting).await.unwrap(), Err(Error::Closed)));
     assert!(matches!(soon(bounded).await.unwrap(), Err(Error::Closed)));
     assert!(matches!(soon(spins).await.unwrap(), Err(Error::Closed)));
-    until_waiting(&scene.other, 0).await;
+    until_waiting::<M>(&scene.other, 0).await;
     guard.release().await.unwrap();
-    nothing_is_left(&scene.server, &scene.other).await;
+    nothing_is_left::<M>(&scene.site, &scene.other).await;
 }
 
-#[tokio::test]
-async fn after_a_shutdown_every_call_is_refused() {
-    let server = Server::start().unwrap();
-    let client = Client::connect(&server.url()).await.unwrap();
-    let (lock, owner) = (client.lock("x"), client.owner());
+pub(crate) async fn after_a_shutdown_every_call_is_refused<M: Exclusive>(site: Site) {
+    let client = site.client().await;
+    let (lock, owner) = (M::of(&client, "x"), client.owner());
     soon(client.shutdown()).await.unwrap();
     assert!(matches!(soon(lock.acquire()).await, Err(Error::Closed)));
     assert!(matches!(soon(lock.try_acquire()).await, Err(Error::Closed)));
@@ -89,40 +84,39 @@ async fn after_a_shutdown_every_call_is_refused() {
     assert!(matches!(soon(lock.is_locked()).await, Err(Error::Closed)));
     assert!(matches!(soon(lock.inspect()).await, Err(Error::Closed)));
     assert!(matches!(
-        soon(client.lock("y").acquire()).await,
+        soon(M::of(&client, "y").acquire()).await,
         Err(Error::Closed)
     ));
     soon(client.shutdown()).await.unwrap();
 }
 
 // Red without abandoning in `State::close`.
-#[tokio::test]
-async fn a_shutdown_does_not_wait_for_those_who_are_not_polled() {
-    let scene = Scene::new().await;
-    let guard = scene.other.lock("x").acquire().await.unwrap();
-    let lock = scene.client.lock("x");
+pub(crate) async fn a_shutdown_does_not_wait_for_those_who_are_not_polled<M: Exclusive>(
+    site: Site,
+) {
+    let scene = Scene::<M>::at(site).await;
+    let guard = M::of(&scene.other, "x").acquire().await.unwrap();
+    let lock = M::of(&scene.client, "x");
     let mut waiter = pin!(lock.acquire());
-    while_waiting(waiter.as_mut(), until_waiting(&scene.other, 1)).await;
+    while_waiting(waiter.as_mut(), until_waiting::<M>(&scene.other, 1)).await;
     soon(scene.client.shutdown()).await.unwrap();
-    until_waiting(&scene.other, 0).await;
+    until_waiting::<M>(&scene.other, 0).await;
     assert!(matches!(soon(waiter).await, Err(Error::Closed)));
     guard.release().await.unwrap();
-    nothing_is_left(&scene.server, &scene.other).await;
+    nothing_is_left::<M>(&scene.site, &scene.other).await;
 }
 
 // Red without abandoning in `State::close`.
-#[tokio::test]
-async fn a_shutdown_does_not_wait_for_guards_that_are_lost() {
-    let scene = Scene::new().await;
-    let guard = scene.client.lock("x").acquire().await.unwrap();
-    assert!(scene.other.lock("x").force_release().await.unwrap());
+pub(crate) async fn a_shutdown_does_not_wait_for_guards_that_are_lost<M: Exclusive>(site: Site) {
+    let scene = Scene::<M>::at(site).await;
+    let guard = M::of(&scene.client, "x").acquire().await.unwrap();
+    assert!(M::of(&scene.other, "x").force_release().await.unwrap());
     soon(guard.lost()).await;
     soon(scene.client.shutdown()).await.unwrap();
-    nothing_is_left(&scene.server, &scene.other).await;
+    nothing_is_left::<M>(&scene.site, &scene.other).await;
 }
 
-#[tokio::test]
-async fn a_shutdown_during_an_acquire_leaves_nothing() {
+pub(crate) async fn a_shutdown_during_an_acquire_leaves_nothing<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     cache_scripts(&server);
@@ -130,7 +124,7 @@ async fn a_shutdown_during_an_acquire_leaves_nothing() {
     for action in [Action::Hold, Action::DelayReply(Duration::from_millis(200))] {
         let options = options(&proxy.url()).operation_timeout(Duration::from_secs(1));
         let client = Client::with_options(options).await.unwrap();
-        let lock = client.lock("x");
+        let lock = M::of(&client, "x");
         let rule = proxy.once(Script::Acquire.calls(), action.clone());
         let acquire = tokio::spawn(async move { lock.acquire().await });
         let sent = async || rule.fired() == 1 || !keys(&server).is_empty();
@@ -143,7 +137,7 @@ async fn a_shutdown_during_an_acquire_leaves_nothing() {
             "{action:?}"
         );
         // It may arrive after its release, which is repeated when it can no longer do so.
-        soon(other.lock("x").acquire())
+        soon(M::of(&other, "x").acquire())
             .await
             .unwrap()
             .release()
@@ -154,14 +148,13 @@ async fn a_shutdown_during_an_acquire_leaves_nothing() {
 }
 
 // Red if `ask` in core's runtime.rs looks only once whether the client is closed.
-#[tokio::test]
-async fn a_shutdown_ends_a_question_that_is_asked_again_and_again() {
+pub(crate) async fn a_shutdown_ends_a_question_that_is_asked_again_and_again<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let client = Client::with_options(options(&proxy.url())).await.unwrap();
     let loading = Action::error("LOADING Redis is loading the dataset in memory");
     let asked = proxy.always(Script::Inspect.calls(), loading);
-    let lock = client.lock("x");
+    let lock = M::of(&client, "x");
     let inspect = tokio::spawn(async move { lock.inspect().await });
     asked.wait_fired_async(3, SOON).await;
     soon(client.shutdown()).await.unwrap();

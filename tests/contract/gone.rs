@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 use lockyard::{Client, HoldState, Lease};
 use lockyard_testkit::{Direction, Proxy, Server, eventually_async};
 
+use crate::contract::exclusive::{Exclusive, Guard};
 use crate::refusals::{SLACK, assert_tells};
 use crate::support::{SOON, connect, ms, soon, variant};
 
 /// A wait ends when it is over, whatever the server does not do, with an error.
-async fn check_gone(client: Client, stop: impl Fn()) {
-    let lock = client.lock("x");
+async fn check_gone<M: Exclusive>(client: Client, stop: impl Fn()) {
+    let lock = M::of(&client, "x");
     stop();
     for wait in [ms(1), ms(400), ms(900)] {
         let start = Instant::now();
@@ -22,24 +23,23 @@ async fn check_gone(client: Client, stop: impl Fn()) {
 }
 
 // Red when one command may take the whole operation timeout.
-#[tokio::test]
-async fn a_wait_for_a_killed_server_ends_in_time_with_an_error() {
+pub(crate) async fn a_wait_for_a_killed_server_ends_in_time_with_an_error<M: Exclusive>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
-    check_gone(client, || server.kill()).await;
+    check_gone::<M>(client, || server.kill()).await;
 }
 
 // Red when one command may take the whole operation timeout.
-#[tokio::test]
-async fn a_wait_for_a_stopped_server_ends_in_time_with_an_error() {
+pub(crate) async fn a_wait_for_a_stopped_server_ends_in_time_with_an_error<M: Exclusive>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
-    check_gone(client, || server.pause().unwrap()).await;
+    check_gone::<M>(client, || server.pause().unwrap()).await;
 }
 
 // Red when TIME, asked before the first acquire on a new connection, may take the whole operation timeout.
-#[tokio::test]
-async fn a_wait_for_a_server_that_stopped_after_a_reconnect_ends_in_time_with_an_error() {
+pub(crate) async fn a_wait_for_a_server_that_stopped_after_a_reconnect_ends_in_time_with_an_error<
+    M: Exclusive,
+>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let client = Client::connect(&proxy.url()).await.unwrap();
@@ -53,15 +53,14 @@ async fn a_wait_for_a_server_that_stopped_after_a_reconnect_ends_in_time_with_an
     let back = async || proxy.connections() == 3 && inboxes().len() == 1;
     eventually_async(SOON, back).await;
     tokio::time::sleep(ms(100)).await;
-    check_gone(client, || proxy.hold(Direction::Both)).await;
+    check_gone::<M>(client, || proxy.hold(Direction::Both)).await;
 }
 
 // Red when the renewal behind a nested acquire may take the whole operation timeout.
-#[tokio::test]
-async fn a_nested_wait_for_a_stopped_server_ends_in_time_with_an_error() {
+pub(crate) async fn a_nested_wait_for_a_stopped_server_ends_in_time_with_an_error<M: Exclusive>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
-    let lock = client.lock("x").with_owner(&client.owner());
+    let lock = M::of(&client, "x").with_owner(&client.owner());
     let guard = lock.acquire().await.unwrap();
     server.pause().unwrap();
     // A longer lease than the hold has, so it must be renewed first.
@@ -73,15 +72,14 @@ async fn a_nested_wait_for_a_stopped_server_ends_in_time_with_an_error() {
     assert_eq!(guard.state(), HoldState::Held);
 }
 
-#[tokio::test]
-async fn a_try_at_a_server_that_is_gone_ends_with_the_operation_timeout() {
-    async fn check(stop: fn(&Server)) {
+pub(crate) async fn a_try_at_a_server_that_is_gone_ends_with_the_operation_timeout<M: Exclusive>() {
+    async fn check<M: Exclusive>(stop: fn(&Server)) {
         let server = Server::start().unwrap();
         let timeout = ms(1500);
         let client = connect(&server.url(), |options| options.operation_timeout(timeout))
             .await
             .unwrap();
-        let lock = client.lock("x");
+        let lock = M::of(&client, "x");
         let owner = client.owner();
         stop(&server);
         let start = Instant::now();
@@ -106,21 +104,25 @@ async fn a_try_at_a_server_that_is_gone_ends_with_the_operation_timeout() {
             assert_tells(&error.unwrap(), "Unreachable", "it is running", "", true);
         }
     }
-    tokio::join!(check(Server::kill), check(|server| server.pause().unwrap()));
+    tokio::join!(
+        check::<M>(Server::kill),
+        check::<M>(|server| server.pause().unwrap())
+    );
 }
 
 // The queue was told of it, but who stands in it does not know whether its turn came.
-#[tokio::test]
-async fn a_queued_waiter_whose_server_is_gone_ends_in_time_and_holds_nothing() {
-    async fn check(stop: fn(&Server)) {
+pub(crate) async fn a_queued_waiter_whose_server_is_gone_ends_in_time_and_holds_nothing<
+    M: Exclusive,
+>() {
+    async fn check<M: Exclusive>(stop: fn(&Server)) {
         let server = Server::start().unwrap();
         let client = Client::connect(&server.url()).await.unwrap();
-        let guard = client.lock("x").acquire().await.unwrap();
-        let lock = client.lock("x");
+        let guard = M::of(&client, "x").acquire().await.unwrap();
+        let lock = M::of(&client, "x");
         let start = Instant::now();
         let waiter = tokio::spawn(async move { lock.try_acquire_for(ms(1500)).await });
         eventually_async(SOON, async || {
-            client.lock("x").inspect().await.unwrap().waiting == 1
+            M::of(&client, "x").inspect().await.unwrap().waiting == 1
         })
         .await;
         stop(&server);
@@ -131,18 +133,20 @@ async fn a_queued_waiter_whose_server_is_gone_ends_in_time_and_holds_nothing() {
         assert!(start.elapsed() < ms(1500) + SLACK);
         drop(guard);
     }
-    tokio::join!(check(Server::kill), check(|server| server.pause().unwrap()));
+    tokio::join!(
+        check::<M>(Server::kill),
+        check::<M>(|server| server.pause().unwrap())
+    );
 }
 
 // Red without a policy to reconnect.
-#[tokio::test]
-async fn a_server_that_comes_back_is_used_again() {
+pub(crate) async fn a_server_that_comes_back_is_used_again<M: Exclusive>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
     server.kill();
-    let lock = client.lock("x");
+    let lock = M::of(&client, "x");
     let waiter = tokio::spawn(async move { lock.acquire().await });
-    assert!(client.lock("x").try_acquire_for(ms(200)).await.is_err());
+    assert!(M::of(&client, "x").try_acquire_for(ms(200)).await.is_err());
     assert!(!waiter.is_finished());
     server.restart().unwrap();
     tokio::time::timeout(SOON * 2, waiter)

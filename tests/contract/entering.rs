@@ -1,32 +1,30 @@
+use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::site::Site;
 use std::time::Duration;
 
-use lockyard::{Client, Error, HoldState};
-use lockyard_testkit::{Server, eventually_async};
+use lockyard::{Error, HoldState};
+use lockyard_testkit::eventually_async;
 
 const SOON: Duration = Duration::from_secs(5);
 
-#[tokio::test]
-async fn a_free_lock_is_acquired_and_released() {
-    let server = Server::start().unwrap();
-    let client = Client::connect(&server.url()).await.unwrap();
-    let lock = client.lock("stock:42");
+pub(crate) async fn a_free_lock_is_acquired_and_released<M: Exclusive>(site: Site) {
+    let client = site.client().await;
+    let lock = M::of(&client, "stock:42");
     let guard = lock.acquire().await.unwrap();
     assert_eq!(guard.state(), HoldState::Held);
     assert!(lock.is_locked().await.unwrap());
     assert!(lock.try_acquire().await.unwrap().is_none());
     guard.release().await.unwrap();
     assert!(!lock.is_locked().await.unwrap());
-    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+    assert_eq!(site.keys(), Vec::<String>::new());
 }
 
-#[tokio::test]
-async fn a_waiter_is_granted_when_the_holder_releases() {
-    let server = Server::start().unwrap();
-    let client = Client::connect(&server.url()).await.unwrap();
-    let other = Client::connect(&server.url()).await.unwrap();
-    let guard = client.lock("x").acquire().await.unwrap();
-    let waiter = tokio::spawn(async move { other.lock("x").acquire().await });
-    let lock = client.lock("x");
+pub(crate) async fn a_waiter_is_granted_when_the_holder_releases<M: Exclusive>(site: Site) {
+    let client = site.client().await;
+    let other = site.client().await;
+    let guard = M::of(&client, "x").acquire().await.unwrap();
+    let waiter = tokio::spawn(async move { M::of(&other, "x").acquire().await });
+    let lock = M::of(&client, "x");
     eventually_async(SOON, async || lock.inspect().await.unwrap().waiting == 1).await;
     guard.release().await.unwrap();
     let guard = tokio::time::timeout(SOON, waiter)
@@ -36,14 +34,12 @@ async fn a_waiter_is_granted_when_the_holder_releases() {
         .unwrap();
     assert_eq!(guard.state(), HoldState::Held);
     guard.release().await.unwrap();
-    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+    assert_eq!(site.keys(), Vec::<String>::new());
 }
 
-#[tokio::test]
-async fn an_owner_re_enters_what_it_holds() {
-    let server = Server::start().unwrap();
-    let client = Client::connect(&server.url()).await.unwrap();
-    let lock = client.lock("x");
+pub(crate) async fn an_owner_re_enters_what_it_holds<M: Exclusive>(site: Site) {
+    let client = site.client().await;
+    let lock = M::of(&client, "x");
     let owner = client.owner();
     owner
         .scope(async {
@@ -57,7 +53,7 @@ async fn an_owner_re_enters_what_it_holds() {
         .await
         .unwrap();
     assert!(matches!(
-        client.lock("").acquire().await,
+        M::of(&client, "").acquire().await,
         Err(Error::InvalidName { .. })
     ));
 }

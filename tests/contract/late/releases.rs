@@ -1,7 +1,8 @@
-use lockyard::{Error, HoldState, Lease, Lock, LockGuard};
+use lockyard::{Error, HoldState, Lease};
 use lockyard_testkit::{Action, Server, eventually_async};
 
 use super::{Line, options};
+use crate::contract::exclusive::{Exclusive, Guard};
 use crate::support::{SOON, Script, connect_in_the_end, drop_after, ms, soon};
 
 /// A way for a guard to end.
@@ -15,7 +16,7 @@ enum End {
 impl End {
     const ALL: [Self; 3] = [Self::Released, Self::Dropped, Self::ReleaseDropped];
 
-    async fn of(self, guard: LockGuard) {
+    async fn of<M: Exclusive>(self, guard: M::Guard) {
         match self {
             Self::Released => guard.release().await.unwrap(),
             Self::Dropped => drop(guard),
@@ -25,18 +26,17 @@ impl End {
 }
 
 /// An outer and an inner guard of one owner.
-async fn nested(lock: &Lock) -> (LockGuard, LockGuard) {
+async fn nested<M: Exclusive>(lock: &M) -> (M::Guard, M::Guard) {
     let outer = soon(lock.acquire()).await.unwrap();
     let inner = soon(lock.acquire()).await.unwrap();
     (outer, inner)
 }
 
 // Red if a busy answer writes a hold in acquire.lua.
-#[tokio::test]
-async fn whatever_ends_one_guard_leaves_the_other() {
-    let line = Line::patient().await;
+pub(crate) async fn whatever_ends_one_guard_leaves_the_other<M: Exclusive>() {
+    let line = Line::<M>::patient().await;
     let owner = line.client.owner();
-    let lock = line.client.lock("x").with_owner(&owner);
+    let lock = M::of(&line.client, "x").with_owner(&owner);
     for end in End::ALL {
         for ends_inner in [true, false] {
             let (outer, inner) = nested(&lock).await;
@@ -45,113 +45,127 @@ async fn whatever_ends_one_guard_leaves_the_other() {
             } else {
                 (outer, inner)
             };
-            end.of(first).await;
+            end.of::<M>(first).await;
             assert_eq!(lock.hold_count(&owner).await.unwrap(), 1, "{end:?}");
-            let other = line.other.lock("x");
+            let other = M::of(&line.other, "x");
             let told = async || other.hold_count(&owner).await.unwrap() == 1;
             eventually_async(SOON, told).await;
             assert!(other.try_acquire().await.unwrap().is_none(), "{end:?}");
             assert_eq!(last.state(), HoldState::Held);
-            end.of(last).await;
+            end.of::<M>(last).await;
             line.nothing_is_left().await;
         }
     }
 }
 
 // Red if a busy answer writes a hold in acquire.lua.
-#[tokio::test]
-async fn whatever_ends_a_guard_leaves_that_of_another_client() {
-    let line = Line::patient().await;
+pub(crate) async fn whatever_ends_a_guard_leaves_that_of_another_client<M: Exclusive>() {
+    let line = Line::<M>::patient().await;
     let owner = line.client.owner();
     for end in End::ALL {
         for ends_inner in [true, false] {
-            let outer = soon(line.client.lock("x").with_owner(&owner).acquire()).await;
-            let inner = soon(line.other.lock("x").with_owner(&owner).acquire()).await;
+            let outer = soon(M::of(&line.client, "x").with_owner(&owner).acquire()).await;
+            let inner = soon(M::of(&line.other, "x").with_owner(&owner).acquire()).await;
             let (outer, inner) = (outer.unwrap(), inner.unwrap());
             let (first, last) = if ends_inner {
                 (inner, outer)
             } else {
                 (outer, inner)
             };
-            end.of(first).await;
+            end.of::<M>(first).await;
             eventually_async(SOON, async || line.holds("x").len() == 1).await;
-            assert!(line.other.lock("x").try_acquire().await.unwrap().is_none());
+            assert!(
+                M::of(&line.other, "x")
+                    .try_acquire()
+                    .await
+                    .unwrap()
+                    .is_none()
+            );
             assert_eq!(last.state(), HoldState::Held);
-            end.of(last).await;
+            end.of::<M>(last).await;
             line.nothing_is_left().await;
         }
     }
 }
 
 /// Sees that the release of a lost guard says so, and leaves the hold of who came after it.
-async fn ends_for_nothing(line: &Line, lost: LockGuard, end: End, newer: &LockGuard) {
+async fn ends_for_nothing<M: Exclusive>(
+    line: &Line<M>,
+    lost: M::Guard,
+    end: End,
+    newer: &M::Guard,
+) {
     let holds = line.holds("x");
     match end {
         End::Released => {
             let released = lost.release().await;
             assert!(matches!(released, Err(Error::LeaseLost { .. })));
         }
-        end => end.of(lost).await,
+        end => end.of::<M>(lost).await,
     }
     // A release by the watchdog goes the same way before this, and so has arrived as well.
-    drop(soon(line.client.lock("barrier").acquire()).await.unwrap());
-    eventually_async(SOON, async || line.keys() == ["lockyard:lock:{x}"]).await;
+    drop(
+        soon(M::of(&line.client, "barrier").acquire())
+            .await
+            .unwrap(),
+    );
+    eventually_async(SOON, async || line.keys() == [M::key("x")]).await;
     assert_eq!(line.holds("x"), holds);
     assert_eq!(newer.state(), HoldState::Held);
 }
 
-#[tokio::test]
-async fn a_guard_that_outlived_its_lease_does_not_release_who_came_after() {
-    let line = Line::patient().await;
+pub(crate) async fn a_guard_that_outlived_its_lease_does_not_release_who_came_after<
+    M: Exclusive,
+>() {
+    let line = Line::<M>::patient().await;
     for end in End::ALL {
-        let lock = line.client.lock("x").with_lease(Lease::Fixed(ms(300)));
+        let lock = M::of(&line.client, "x").with_lease(Lease::Fixed(ms(300)));
         let late = soon(lock.acquire()).await.unwrap();
-        let newer = soon(line.other.lock("x").acquire()).await.unwrap();
+        let newer = soon(M::of(&line.other, "x").acquire()).await.unwrap();
         assert!(late.is_lost());
-        ends_for_nothing(&line, late, end, &newer).await;
+        ends_for_nothing::<M>(&line, late, end, &newer).await;
         newer.release().await.unwrap();
         line.nothing_is_left().await;
     }
 }
 
-#[tokio::test]
-async fn a_guard_released_by_force_does_not_release_who_came_after() {
-    let line = Line::patient().await;
+pub(crate) async fn a_guard_released_by_force_does_not_release_who_came_after<M: Exclusive>() {
+    let line = Line::<M>::patient().await;
     for end in End::ALL {
-        let late = soon(line.client.lock("x").acquire()).await.unwrap();
-        assert!(line.other.lock("x").force_release().await.unwrap());
-        let newer = soon(line.other.lock("x").acquire()).await.unwrap();
+        let late = soon(M::of(&line.client, "x").acquire()).await.unwrap();
+        assert!(M::of(&line.other, "x").force_release().await.unwrap());
+        let newer = soon(M::of(&line.other, "x").acquire()).await.unwrap();
         soon(late.lost()).await;
-        ends_for_nothing(&line, late, end, &newer).await;
+        ends_for_nothing::<M>(&line, late, end, &newer).await;
         newer.release().await.unwrap();
         line.nothing_is_left().await;
     }
 }
 
-#[tokio::test]
-async fn a_guard_that_does_not_know_of_its_loss_does_not_release_who_came_after() {
-    let line = Line::patient().await;
+pub(crate) async fn a_guard_that_does_not_know_of_its_loss_does_not_release_who_came_after<
+    M: Exclusive,
+>() {
+    let line = Line::<M>::patient().await;
     for end in End::ALL {
-        let late = soon(line.client.lock("x").acquire()).await.unwrap();
-        line.server.command(&["DEL", "lockyard:lock:{x}"]).unwrap();
-        let newer = soon(line.other.lock("x").acquire()).await.unwrap();
+        let late = soon(M::of(&line.client, "x").acquire()).await.unwrap();
+        line.server.command(&["DEL", &M::key("x")]).unwrap();
+        let newer = soon(M::of(&line.other, "x").acquire()).await.unwrap();
         assert_eq!(late.state(), HoldState::Held);
-        ends_for_nothing(&line, late, end, &newer).await;
+        ends_for_nothing::<M>(&line, late, end, &newer).await;
         newer.release().await.unwrap();
         line.nothing_is_left().await;
     }
 }
 
-#[tokio::test]
-async fn a_release_that_is_refused_is_made_once_more_in_the_background() {
-    let line = Line::patient().await;
+pub(crate) async fn a_release_that_is_refused_is_made_once_more_in_the_background<M: Exclusive>() {
+    let line = Line::<M>::patient().await;
     let refused = Action::error("NOPERM on purpose");
     let refusal = line.proxy.once(Script::Release.calls(), refused);
     let passed = line.proxy.always(Script::Release.calls(), Action::Pass);
-    let guard = soon(line.client.lock("x").acquire()).await.unwrap();
+    let guard = soon(M::of(&line.client, "x").acquire()).await.unwrap();
     assert!(matches!(guard.release().await, Err(Error::Refused { .. })));
     assert_eq!(refusal.fired(), 1);
-    let newer = soon(line.other.lock("x").acquire()).await.unwrap();
+    let newer = soon(M::of(&line.other, "x").acquire()).await.unwrap();
     eventually_async(SOON, async || passed.fired() == 1).await;
     assert_eq!(newer.state(), HoldState::Held);
     assert_eq!(line.holds("x").len(), 1);
@@ -160,14 +174,13 @@ async fn a_release_that_is_refused_is_made_once_more_in_the_background() {
     assert_eq!(passed.fired(), 1);
 }
 
-#[tokio::test]
-async fn a_release_that_is_refused_leaves_the_guards_outside_it() {
-    let line = Line::patient().await;
+pub(crate) async fn a_release_that_is_refused_leaves_the_guards_outside_it<M: Exclusive>() {
+    let line = Line::<M>::patient().await;
     let owner = line.client.owner();
-    let here = soon(line.other.lock("x").with_owner(&owner).acquire())
+    let here = soon(M::of(&line.other, "x").with_owner(&owner).acquire())
         .await
         .unwrap();
-    let there = soon(line.client.lock("x").with_owner(&owner).acquire())
+    let there = soon(M::of(&line.client, "x").with_owner(&owner).acquire())
         .await
         .unwrap();
     let refused = Action::error("NOPERM on purpose");
@@ -180,14 +193,15 @@ async fn a_release_that_is_refused_leaves_the_guards_outside_it() {
 }
 
 // Red when a batch that is refused for its slots is not sent one by one (`send` in core's releases.rs).
-#[tokio::test]
-async fn guards_of_several_slots_that_are_dropped_at_once_are_released_soon() {
+pub(crate) async fn guards_of_several_slots_that_are_dropped_at_once_are_released_soon<
+    M: Exclusive,
+>() {
     let server = Server::builder().cluster().start().unwrap();
     let options = options(&server.url()).operation_timeout(4 * SOON);
     let client = connect_in_the_end(options).await;
     let mut guards = Vec::new();
     for number in 0..10 {
-        let lock = client.lock(format!("x{number}"));
+        let lock = M::of(&client, format!("x{number}"));
         let lock = lock.with_lease(Lease::Fixed(60 * SOON));
         guards.push(soon(lock.acquire()).await.unwrap());
     }
@@ -196,12 +210,13 @@ async fn guards_of_several_slots_that_are_dropped_at_once_are_released_soon() {
 }
 
 // Red when each error inside a batch counts as one that passes (`send` in core's releases.rs).
-#[tokio::test]
-async fn a_release_that_cannot_succeed_is_not_made_for_as_long_as_the_lease() {
-    let line = Line::patient().await;
+pub(crate) async fn a_release_that_cannot_succeed_is_not_made_for_as_long_as_the_lease<
+    M: Exclusive,
+>() {
+    let line = Line::<M>::patient().await;
     let mut guards = Vec::new();
     for number in 0..10 {
-        let lock = line.client.lock(format!("x{number}"));
+        let lock = M::of(&line.client, format!("x{number}"));
         let lock = lock.with_lease(Lease::Fixed(60 * SOON));
         guards.push(soon(lock.acquire()).await.unwrap());
     }

@@ -4,6 +4,7 @@ use lockyard::{Error, HoldState, Lease};
 use lockyard_testkit::{Action, eventually_async};
 
 use super::{Line, VALID, options};
+use crate::contract::exclusive::{Exclusive, Guard};
 use crate::support::{SOON, Script, connect_in_the_end, ms, soon, while_waiting};
 
 /// Runs a test, each time on a line of its own, with all that may happen to a command so that the client does not learn
@@ -19,20 +20,19 @@ async fn with_each_loss(test: impl AsyncFn(Action)) {
 }
 
 // Red if a busy answer writes a hold in acquire.lua, and if `put` there overwrites.
-#[tokio::test]
-async fn an_acquire_whose_reply_is_lost_succeeds_and_holds_once() {
+pub(crate) async fn an_acquire_whose_reply_is_lost_succeeds_and_holds_once<M: Exclusive>() {
     with_each_loss(async |loss| {
         for fenced in [false, true] {
-            let line = Line::new().await;
-            let lock = line.client.lock("x");
+            let line = Line::<M>::new().await;
+            let lock = M::of(&line.client, "x");
             let lock = if fenced { lock.fenced() } else { lock };
             let rule = line.proxy.once(Script::Acquire.calls(), loss.clone());
             let guard = soon(lock.acquire()).await.unwrap();
             rule.wait_fired_async(1, SOON).await;
-            eventually_async(SOON, async || line.keys() == ["lockyard:lock:{x}"]).await;
+            eventually_async(SOON, async || line.keys() == [M::key("x")]).await;
             assert_eq!(line.holds("x").len(), 1, "{loss:?}");
             assert_eq!(guard.token().is_some(), fenced);
-            let other = line.other.lock("x");
+            let other = M::of(&line.other, "x");
             assert_eq!(other.hold_count(&guard.owner()).await.unwrap(), 1);
             assert!(other.try_acquire().await.unwrap().is_none());
             assert_eq!(guard.state(), HoldState::Held);
@@ -43,13 +43,14 @@ async fn an_acquire_whose_reply_is_lost_succeeds_and_holds_once() {
     .await;
 }
 
-#[tokio::test]
-async fn a_waiter_that_is_not_told_of_its_place_stands_in_the_queue_once() {
+pub(crate) async fn a_waiter_that_is_not_told_of_its_place_stands_in_the_queue_once<
+    M: Exclusive,
+>() {
     with_each_loss(async |loss| {
-        let line = Line::new().await;
-        let holder = soon(line.other.lock("x").acquire()).await.unwrap();
+        let line = Line::<M>::new().await;
+        let holder = soon(M::of(&line.other, "x").acquire()).await.unwrap();
         let rule = line.proxy.once(Script::Acquire.calls(), loss.clone());
-        let lock = line.client.lock("x");
+        let lock = M::of(&line.client, "x");
         let mut waiter = pin!(lock.acquire());
         while_waiting(waiter.as_mut(), rule.wait_fired_async(1, SOON)).await;
         let passed = line.proxy.once(Script::Acquire.calls(), Action::Pass);
@@ -66,13 +67,12 @@ async fn a_waiter_that_is_not_told_of_its_place_stands_in_the_queue_once() {
     .await;
 }
 
-#[tokio::test]
-async fn nobody_is_refused_a_free_lock_for_a_reply_that_was_lost() {
-    let line = Line::patient().await;
+pub(crate) async fn nobody_is_refused_a_free_lock_for_a_reply_that_was_lost<M: Exclusive>() {
+    let line = Line::<M>::patient().await;
     for round in 0..30 {
         line.proxy
             .once(Script::Acquire.calls(), Action::CutBeforeReply);
-        let lock = line.client.lock("x");
+        let lock = M::of(&line.client, "x");
         let guard = match round % 3 {
             0 => soon(lock.try_acquire()).await,
             1 => soon(lock.try_acquire_for(ms(0))).await,
@@ -86,21 +86,20 @@ async fn nobody_is_refused_a_free_lock_for_a_reply_that_was_lost() {
 }
 
 // Red if `put` in acquire.lua overwrites.
-#[tokio::test]
-async fn a_re_entry_whose_reply_is_lost_counts_once() {
+pub(crate) async fn a_re_entry_whose_reply_is_lost_counts_once<M: Exclusive>() {
     with_each_loss(async |loss| {
-        let line = Line::new().await;
+        let line = Line::<M>::new().await;
         let owner = line.other.owner();
-        let outer = soon(line.other.lock("x").with_owner(&owner).acquire())
+        let outer = soon(M::of(&line.other, "x").with_owner(&owner).acquire())
             .await
             .unwrap();
         line.proxy.once(Script::Acquire.calls(), loss.clone());
-        let inner = soon(line.client.lock("x").with_owner(&owner).acquire())
+        let inner = soon(M::of(&line.client, "x").with_owner(&owner).acquire())
             .await
             .unwrap();
         eventually_async(SOON, async || line.holds("x").len() == 2).await;
         assert_eq!(
-            line.other.lock("x").hold_count(&owner).await.unwrap(),
+            M::of(&line.other, "x").hold_count(&owner).await.unwrap(),
             2,
             "{loss:?}"
         );
@@ -113,17 +112,16 @@ async fn a_re_entry_whose_reply_is_lost_counts_once() {
     .await;
 }
 
-#[tokio::test]
-async fn a_renewal_whose_reply_is_lost_is_made_again_in_time() {
+pub(crate) async fn a_renewal_whose_reply_is_lost_is_made_again_in_time<M: Exclusive>() {
     with_each_loss(async |loss| {
-        let line = Line::patient().await;
+        let line = Line::<M>::patient().await;
         let lease = Lease::Renewed(ms(3000));
         let options = options(&line.proxy.url())
             .lease(lease)
             .operation_timeout(ms(500));
         let client = connect_in_the_end(options).await;
         let rule = line.proxy.once(Script::Renew.calls(), loss.clone());
-        let guard = soon(client.lock("x").acquire()).await.unwrap();
+        let guard = soon(M::of(&client, "x").acquire()).await.unwrap();
         rule.wait_fired_async(1, SOON).await;
         let passed = line.proxy.times(2, Script::Renew.calls(), Action::Pass);
         passed.wait_fired_async(2, SOON).await;
@@ -137,11 +135,10 @@ async fn a_renewal_whose_reply_is_lost_is_made_again_in_time() {
 }
 
 // Red if the first try may take all the time there is.
-#[tokio::test]
-async fn a_release_whose_reply_is_lost_succeeds() {
+pub(crate) async fn a_release_whose_reply_is_lost_succeeds<M: Exclusive>() {
     with_each_loss(async |loss| {
-        let line = Line::new().await;
-        let guard = soon(line.client.lock("x").acquire()).await.unwrap();
+        let line = Line::<M>::new().await;
+        let guard = soon(M::of(&line.client, "x").acquire()).await.unwrap();
         let rule = line.proxy.once(Script::Release.calls(), loss.clone());
         let released = soon(guard.release()).await;
         rule.wait_fired_async(1, SOON).await;
@@ -152,13 +149,12 @@ async fn a_release_whose_reply_is_lost_succeeds() {
 }
 
 // Red if a busy answer writes a hold in acquire.lua.
-#[tokio::test]
-async fn a_release_whose_reply_is_lost_counts_once() {
+pub(crate) async fn a_release_whose_reply_is_lost_counts_once<M: Exclusive>() {
     with_each_loss(async |loss| {
-        let line = Line::new().await;
+        let line = Line::<M>::new().await;
         let owner = line.client.owner();
-        let lock = line.client.lock("x").with_owner(&owner);
-        let here = soon(line.other.lock("x").with_owner(&owner).acquire())
+        let lock = M::of(&line.client, "x").with_owner(&owner);
+        let here = soon(M::of(&line.other, "x").with_owner(&owner).acquire())
             .await
             .unwrap();
         let outer = soon(lock.acquire()).await.unwrap();
@@ -172,18 +168,23 @@ async fn a_release_whose_reply_is_lost_counts_once() {
         let _ = soon(outer.release()).await;
         eventually_async(SOON, async || line.holds("x").len() == 1).await;
         assert_eq!(here.state(), HoldState::Held, "{loss:?}");
-        assert!(line.other.lock("x").try_acquire().await.unwrap().is_none());
+        assert!(
+            M::of(&line.other, "x")
+                .try_acquire()
+                .await
+                .unwrap()
+                .is_none()
+        );
         here.release().await.unwrap();
         line.nothing_is_left().await;
     })
     .await;
 }
 
-#[tokio::test]
-async fn a_dropped_guards_release_is_made_until_it_is_answered() {
+pub(crate) async fn a_dropped_guards_release_is_made_until_it_is_answered<M: Exclusive>() {
     with_each_loss(async |loss| {
-        let line = Line::new().await;
-        let guard = soon(line.client.lock("x").acquire()).await.unwrap();
+        let line = Line::<M>::new().await;
+        let guard = soon(M::of(&line.client, "x").acquire()).await.unwrap();
         let rule = line.proxy.once(Script::Release.calls(), loss);
         drop(guard);
         rule.wait_fired_async(1, SOON).await;
@@ -192,13 +193,12 @@ async fn a_dropped_guards_release_is_made_until_it_is_answered() {
     .await;
 }
 
-#[tokio::test]
-async fn giving_up_is_repeated_until_it_is_answered() {
+pub(crate) async fn giving_up_is_repeated_until_it_is_answered<M: Exclusive>() {
     with_each_loss(async |loss| {
-        let line = Line::new().await;
-        let holder = soon(line.other.lock("x").acquire()).await.unwrap();
+        let line = Line::<M>::new().await;
+        let holder = soon(M::of(&line.other, "x").acquire()).await.unwrap();
         let rule = line.proxy.once(Script::Release.calls(), loss);
-        let given_up = line.client.lock("x").try_acquire_for(ms(50)).await;
+        let given_up = M::of(&line.client, "x").try_acquire_for(ms(50)).await;
         assert!(given_up.unwrap().is_none());
         rule.wait_fired_async(1, SOON).await;
         line.until_waiting(0).await;
@@ -208,20 +208,23 @@ async fn giving_up_is_repeated_until_it_is_answered() {
     .await;
 }
 
-#[tokio::test]
-async fn a_release_by_force_whose_reply_is_lost_frees_nothing_newer() {
+pub(crate) async fn a_release_by_force_whose_reply_is_lost_frees_nothing_newer<M: Exclusive>() {
     with_each_loss(async |loss| {
-        let line = Line::new().await;
-        let first = soon(line.other.lock("x").acquire()).await.unwrap();
+        let line = Line::<M>::new().await;
+        let first = soon(M::of(&line.other, "x").acquire()).await.unwrap();
         line.proxy.once(Script::Release.calls(), loss.clone());
-        let forced = soon(line.client.lock("x").force_release()).await;
+        let forced = soon(M::of(&line.client, "x").force_release()).await;
         match forced {
             Ok(forced) => assert!(forced, "{loss:?}"),
             Err(error) => assert!(matches!(error, Error::Unreachable { .. }), "{error:?}"),
         }
         drop(first);
-        let newer = soon(line.other.lock("x").acquire()).await.unwrap();
-        drop(soon(line.client.lock("barrier").acquire()).await.unwrap());
+        let newer = soon(M::of(&line.other, "x").acquire()).await.unwrap();
+        drop(
+            soon(M::of(&line.client, "barrier").acquire())
+                .await
+                .unwrap(),
+        );
         assert_eq!(newer.state(), HoldState::Held, "{loss:?}");
         newer.release().await.unwrap();
         line.nothing_is_left().await;

@@ -1,10 +1,12 @@
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use tokio::time::Instant;
 
-use lockyard::{Client, Error, Lease, Lock};
+use lockyard::{Client, Error, Lease};
 use lockyard_testkit::{Action, Proxy, Server, eventually, eventually_async};
 use tokio::task::JoinHandle;
 
+use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::site::Site;
 use crate::process::{Other, Part};
 use crate::support::{
     A_LOOK, SOON, Script, assert_quick_scripts, client, connect, ms, patient, soon, until_waiting,
@@ -12,14 +14,14 @@ use crate::support::{
 };
 
 /// Waiters that come one after another, and note their numbers when they enter.
-struct Line {
-    lock: Lock,
+struct Line<M> {
+    lock: M,
     entered: Arc<Mutex<Vec<usize>>>,
     waiters: Vec<JoinHandle<()>>,
 }
 
-impl Line {
-    fn new(lock: Lock) -> Self {
+impl<M: Exclusive> Line<M> {
+    fn new(lock: M) -> Self {
         Self {
             lock,
             entered: Arc::default(),
@@ -30,7 +32,7 @@ impl Line {
     /// The next one queues, through a client of its choice.
     async fn queue(&mut self, client: &Client) {
         let (lock, entered, number) = (
-            client.lock(self.lock.name()),
+            M::of(&client, self.lock.name()),
             self.entered.clone(),
             self.waiters.len(),
         );
@@ -49,7 +51,7 @@ impl Line {
 }
 
 /// Writes entries of waiters that are gone to the head of a lock's queue.
-fn queue_the_dead(server: &Server, waiters: u64, counts_as_alive: bool) {
+fn queue_the_dead<M: Exclusive>(server: &Server, waiters: u64, counts_as_alive: bool) {
     let owner = "67e55044-10b1-426f-9247-bb680e5fe0c8";
     for number in 0..waiters {
         let (client, ticket) = (
@@ -58,12 +60,12 @@ fn queue_the_dead(server: &Server, waiters: u64, counts_as_alive: bool) {
         );
         let entry = format!("{owner}:{number}/{client}.{number}|-|1|30000|10000");
         server
-            .command(&["ZADD", "lockyard:lock.queue:{x}", &ticket, &entry])
+            .command(&["ZADD", &M::part("queue", "x"), &ticket, &entry])
             .unwrap();
         if counts_as_alive {
             let gone = (server.time_micros().unwrap() / 1000 + 600_000).to_string();
             server
-                .command(&["ZADD", "lockyard:lock.alive:{x}", &gone, &client])
+                .command(&["ZADD", &M::part("alive", "x"), &gone, &client])
                 .unwrap();
         }
     }
@@ -71,42 +73,40 @@ fn queue_the_dead(server: &Server, waiters: u64, counts_as_alive: bool) {
 
 // Red if the grant block keeps an entry that nobody hears (without `leave` after a PUBLISH to none), and for the 250
 // if `more` is not followed up (core's hold.rs).
-#[tokio::test]
-async fn killed_waiters_at_the_head_of_the_queue_hold_nobody_up() {
+pub(crate) async fn killed_waiters_at_the_head_of_the_queue_hold_nobody_up<M: Exclusive>() {
     let server = Server::start().unwrap();
     let (holder, waits) = (patient(&server.url()).await, patient(&server.url()).await);
     for (dead, counts_as_alive) in [(40, true), (40, false), (250, true)] {
-        let guard = holder.lock("x").acquire().await.unwrap();
-        queue_the_dead(&server, dead, counts_as_alive);
-        let waiter = wait(&waits.lock("x"));
-        until_waiting(&holder.lock("x"), dead + 1).await;
+        let guard = M::of(&holder, "x").acquire().await.unwrap();
+        queue_the_dead::<M>(&server, dead, counts_as_alive);
+        let waiter = wait(&M::of(&waits, "x"));
+        until_waiting(&M::of(&holder, "x"), dead + 1).await;
         guard.release().await.unwrap();
         // Their look would come after minutes.
         let entered = soon(waiter).await.unwrap();
-        assert_eq!(holder.lock("x").inspect().await.unwrap().waiting, 0);
+        assert_eq!(M::of(&holder, "x").inspect().await.unwrap().waiting, 0);
         entered.release().await.unwrap();
         assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
     }
 }
 
 // Red as above.
-#[tokio::test]
-async fn waiters_of_a_killed_process_hold_nobody_up() {
+pub(crate) async fn waiters_of_a_killed_process_hold_nobody_up<M: Exclusive>() {
     if let Some(part) = Part::mine() {
         let waits = patient(&part.arguments[0]).await;
-        let _waiters: Vec<_> = (0..40).map(|_| wait(&waits.lock("x"))).collect();
+        let _waiters: Vec<_> = (0..40).map(|_| wait(&M::of(&waits, "x"))).collect();
         return std::future::pending().await;
     }
     let server = Server::start().unwrap();
     let (holder, waits) = (patient(&server.url()).await, patient(&server.url()).await);
-    let guard = holder.lock("x").acquire().await.unwrap();
+    let guard = M::of(&holder, "x").acquire().await.unwrap();
     let mut other = Other::start(
-        "queue::waiters_of_a_killed_process_hold_nobody_up",
+        &M::test_in_order("waiters_of_a_killed_process_hold_nobody_up"),
         &[&server.url()],
     );
-    until_waiting(&holder.lock("x"), 40).await;
-    let waiter = wait(&waits.lock("x"));
-    until_waiting(&holder.lock("x"), 41).await;
+    until_waiting(&M::of(&holder, "x"), 40).await;
+    let waiter = wait(&M::of(&waits, "x"));
+    until_waiting(&M::of(&holder, "x"), 41).await;
     other.kill();
     guard.release().await.unwrap();
     soon(waiter).await.unwrap().release().await.unwrap();
@@ -114,19 +114,17 @@ async fn waiters_of_a_killed_process_hold_nobody_up() {
 }
 
 // Red if a look is not worth while when the lease ends (`look_in` in acquire.lua and renew.lua).
-#[tokio::test]
-async fn a_dead_holder_is_followed_when_its_lease_runs_out() {
+pub(crate) async fn a_dead_holder_is_followed_when_its_lease_runs_out<M: Exclusive>() {
     let server = Server::start().unwrap();
     let waits = patient(&server.url()).await;
     let proxy = Proxy::start(&server).unwrap();
     let holder = client(&proxy.url()).await;
-    let guard = holder
-        .lock("x")
+    let guard = M::of(&holder, "x")
         .with_lease(Lease::Renewed(ms(1500)))
         .acquire()
         .await
         .unwrap();
-    let mut line = Line::new(waits.lock("x"));
+    let mut line = Line::new(M::of(&waits, "x"));
     for _ in 0..3 {
         line.queue(&waits).await;
     }
@@ -140,14 +138,13 @@ async fn a_dead_holder_is_followed_when_its_lease_runs_out() {
 }
 
 // Red if renew.lua does not prune, or acquire.lua reads the whole queue (`ZRANGE queue 0 -1` for the last ticket).
-#[tokio::test]
-async fn ten_thousand_waiters_are_served_in_order_when_the_holder_dies() {
+pub(crate) async fn ten_thousand_waiters_are_served_in_order_when_the_holder_dies<M: Exclusive>() {
     let server = Server::start().unwrap();
     // A busy machine is not to make a client seem dead, whose waiters would queue again as others.
     let url = server.url();
     let quiet = || connect(&url, |options| options.waiter_timeout(ms(6000)));
     let clients = [quiet().await.unwrap(), quiet().await.unwrap()];
-    let lock = clients[0].lock("x");
+    let lock = M::of(&clients[0], "x");
     std::mem::forget(
         lock.clone()
             .with_lease(Lease::Fixed(ms(60_000)))
@@ -159,7 +156,7 @@ async fn ten_thousand_waiters_are_served_in_order_when_the_holder_dies() {
     let waiters: Vec<_> = (0..10_000)
         .map(|number| {
             let client = &clients[number % 2];
-            let (lock, entered) = (client.lock("x"), entered.clone());
+            let (lock, entered) = (M::of(&client, "x"), entered.clone());
             tokio::spawn(async move {
                 let guard = lock.acquire().await.unwrap();
                 entered.lock().unwrap().push(guard.owner());
@@ -173,18 +170,18 @@ async fn ten_thousand_waiters_are_served_in_order_when_the_holder_dies() {
         .collect();
     let waiting = || {
         server
-            .query::<u64>(&["ZCARD", "lockyard:lock.queue:{x}"])
+            .query::<u64>(&["ZCARD", &M::part("queue", "x")])
             .unwrap()
     };
     eventually_async(SOON * 6, async || waiting() == 10_000).await;
     let entries: Vec<String> = server
-        .query(&["ZRANGE", "lockyard:lock.queue:{x}", "0", "-1"])
+        .query(&["ZRANGE", &M::part("queue", "x"), "0", "-1"])
         .unwrap();
     let scripts = server.scripts().unwrap();
     // The holder dies: from one moment to the next its lease is over.
-    let hold: Vec<String> = server.query(&["HKEYS", "lockyard:lock:{x}"]).unwrap();
+    let hold: Vec<String> = server.query(&["HKEYS", &M::key("x")]).unwrap();
     server
-        .command(&["HSET", "lockyard:lock:{x}", &hold[0], "1:1:1"])
+        .command(&["HSET", &M::key("x"), &hold[0], "1:1:1"])
         .unwrap();
     let died = Instant::now();
     eventually_async(SOON, async || !entered.lock().unwrap().is_empty()).await;
@@ -210,36 +207,39 @@ async fn ten_thousand_waiters_are_served_in_order_when_the_holder_dies() {
 }
 
 // Red if the grant block passes over a waiter that others stand behind.
-#[tokio::test]
-async fn waiters_of_two_clients_enter_in_the_order_of_arrival() {
-    let server = Server::start().unwrap();
-    let clients = [client(&server.url()).await, client(&server.url()).await];
-    let guard = clients[0].lock("x").acquire().await.unwrap();
-    let mut line = Line::new(clients[0].lock("x"));
+pub(crate) async fn waiters_of_two_clients_enter_in_the_order_of_arrival<M: Exclusive>(site: Site) {
+    let clients = [site.client().await, site.client().await];
+    let guard = M::of(&clients[0], "x").acquire().await.unwrap();
+    let mut line = Line::new(M::of(&clients[0], "x"));
     for place in [0, 0, 1, 0, 1, 1, 1, 0, 0, 1] {
         line.queue(&clients[place]).await;
     }
     // Whoever only tries does not overtake them, not even when it is free for a moment.
-    assert!(clients[1].lock("x").try_acquire().await.unwrap().is_none());
+    assert!(
+        M::of(&clients[1], "x")
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_none()
+    );
     guard.release().await.unwrap();
     eventually_async(SOON, async || line.entered().len() == 10).await;
     assert_eq!(line.entered(), (0..10).collect::<Vec<_>>());
 }
 
 // Red with a new ticket for each attempt (core's acquire.rs: `ticket: 0` in the arguments).
-#[tokio::test]
-async fn a_waiter_whose_connection_blinks_keeps_its_place() {
+pub(crate) async fn a_waiter_whose_connection_blinks_keeps_its_place<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, blinks) = (client(&server.url()).await, client(&proxy.url()).await);
-    let guard = holder.lock("x").acquire().await.unwrap();
-    let mut line = Line::new(holder.lock("x"));
+    let guard = M::of(&holder, "x").acquire().await.unwrap();
+    let mut line = Line::new(M::of(&holder, "x"));
     line.queue(&blinks).await;
     line.queue(&holder).await;
     line.queue(&blinks).await;
     let tickets = || {
         let entries: Vec<String> = server
-            .query(&["ZRANGE", "lockyard:lock.queue:{x}", "0", "-1", "WITHSCORES"])
+            .query(&["ZRANGE", &M::part("queue", "x"), "0", "-1", "WITHSCORES"])
             .unwrap();
         entries.into_iter().skip(1).step_by(2).collect::<Vec<_>>()
     };
@@ -252,7 +252,7 @@ async fn a_waiter_whose_connection_blinks_keeps_its_place() {
         assert_eq!(tickets(), before);
     }
     // Even a place that was forgotten meanwhile is taken again under the old ticket.
-    server.command(&["DEL", "lockyard:lock.queue:{x}"]).unwrap();
+    server.command(&["DEL", &M::part("queue", "x")]).unwrap();
     eventually_async(SOON, async || tickets() == before).await;
     guard.release().await.unwrap();
     eventually_async(SOON, async || line.entered().len() == 3).await;
@@ -260,12 +260,12 @@ async fn a_waiter_whose_connection_blinks_keeps_its_place() {
 }
 
 // Red if an abandoned id is not released (core's state.rs, `abandon`): the lock is granted to nobody.
-#[tokio::test]
-async fn cancelled_waiters_in_the_middle_leave_the_order_to_the_others() {
-    let server = Server::start().unwrap();
-    let clients = [patient(&server.url()).await, patient(&server.url()).await];
-    let guard = clients[0].lock("x").acquire().await.unwrap();
-    let mut line = Line::new(clients[0].lock("x"));
+pub(crate) async fn cancelled_waiters_in_the_middle_leave_the_order_to_the_others<M: Exclusive>(
+    site: Site,
+) {
+    let clients = [site.patient().await, site.patient().await];
+    let guard = M::of(&clients[0], "x").acquire().await.unwrap();
+    let mut line = Line::new(M::of(&clients[0], "x"));
     for number in 0..8 {
         line.queue(&clients[number % 2]).await;
     }
@@ -276,17 +276,16 @@ async fn cancelled_waiters_in_the_middle_leave_the_order_to_the_others() {
     guard.release().await.unwrap();
     eventually_async(SOON, async || line.entered().len() == 4).await;
     assert_eq!(line.entered(), [1, 2, 5, 6]);
-    eventually(SOON, || server.keys("*").unwrap().is_empty());
+    eventually_async(SOON, async || site.keys().is_empty()).await;
 }
 
 // Red if a grant that nobody takes any more is not released (core's acquire.rs, Drop of Claim).
-#[tokio::test]
-async fn a_grant_that_nobody_takes_any_more_is_passed_on() {
+pub(crate) async fn a_grant_that_nobody_takes_any_more_is_passed_on<M: Exclusive>() {
     let server = Server::start().unwrap();
     let clients = [client(&server.url()).await, client(&server.url()).await];
-    let seen_by = clients[0].lock("x");
+    let seen_by = M::of(&clients[0], "x");
     let guard = seen_by.acquire().await.unwrap();
-    let lock = clients[1].lock("x").with_lease(Lease::Renewed(ms(30_000)));
+    let lock = M::of(&clients[1], "x").with_lease(Lease::Renewed(ms(30_000)));
     let mut first = Box::pin(lock.acquire());
     tokio::select! {
         _ = &mut first => unreachable!("somebody else holds"),
@@ -296,10 +295,7 @@ async fn a_grant_that_nobody_takes_any_more_is_passed_on() {
     until_waiting(&seen_by, 2).await;
     guard.release().await.unwrap();
     // Renewed, so the client knows of its grant; whoever waited for it is not asked any more.
-    eventually_async(SOON, async || {
-        server.ttl_ms("lockyard:lock:{x}").unwrap() > 20_000
-    })
-    .await;
+    eventually_async(SOON, async || server.ttl_ms(&M::key("x")).unwrap() > 20_000).await;
     assert!(!second.is_finished());
     drop(first);
     soon(second).await.unwrap().release().await.unwrap();
@@ -307,16 +303,16 @@ async fn a_grant_that_nobody_takes_any_more_is_passed_on() {
 }
 
 // Red as above, on the odd round.
-#[tokio::test]
-async fn a_waiter_cancelled_in_the_instant_of_its_grant_passes_it_on() {
-    let server = Server::start().unwrap();
-    let clients = [patient(&server.url()).await, patient(&server.url()).await];
-    for round in 0..200 {
-        let guard = clients[0].lock("x").acquire().await.unwrap();
-        let first = wait(&clients[1].lock("x"));
-        until_waiting(&clients[0].lock("x"), 1).await;
-        let second = wait(&clients[round % 2].lock("x"));
-        until_waiting(&clients[0].lock("x"), 2).await;
+pub(crate) async fn a_waiter_cancelled_in_the_instant_of_its_grant_passes_it_on<M: Exclusive>(
+    site: Site,
+) {
+    let clients = [site.patient().await, site.patient().await];
+    for round in 0..60 {
+        let guard = M::of(&clients[0], "x").acquire().await.unwrap();
+        let first = wait(&M::of(&clients[1], "x"));
+        until_waiting(&M::of(&clients[0], "x"), 1).await;
+        let second = wait(&M::of(&clients[round % 2], "x"));
+        until_waiting(&M::of(&clients[0], "x"), 2).await;
         let release = tokio::spawn(guard.release());
         for _ in 0..round % 20 {
             tokio::task::yield_now().await;
@@ -328,23 +324,22 @@ async fn a_waiter_cancelled_in_the_instant_of_its_grant_passes_it_on() {
         let passed = soon(second).await.unwrap();
         passed.release().await.unwrap();
         eventually_async(SOON, async || {
-            !clients[0].lock("x").is_locked().await.unwrap()
+            !M::of(&clients[0], "x").is_locked().await.unwrap()
         })
         .await;
     }
 }
 
 // Red if the release of a hold that is gone does not grant (release.lua).
-#[tokio::test]
-async fn a_key_that_vanished_does_not_keep_the_queue_waiting() {
+pub(crate) async fn a_key_that_vanished_does_not_keep_the_queue_waiting<M: Exclusive>() {
     let server = Server::start().unwrap();
     let clients = [client(&server.url()).await, client(&server.url()).await];
     for late_release in [true, false] {
-        let guard = clients[0].lock("x").acquire().await.unwrap();
-        let mut line = Line::new(clients[0].lock("x"));
+        let guard = M::of(&clients[0], "x").acquire().await.unwrap();
+        let mut line = Line::new(M::of(&clients[0], "x"));
         line.queue(&clients[1]).await;
         line.queue(&clients[0]).await;
-        server.command(&["DEL", "lockyard:lock:{x}"]).unwrap();
+        server.command(&["DEL", &M::key("x")]).unwrap();
         let vanished = Instant::now();
         if late_release {
             assert!(guard.release().await.is_err());
@@ -356,10 +351,10 @@ async fn a_key_that_vanished_does_not_keep_the_queue_waiting() {
         assert_eq!(line.entered(), [0, 1]);
     }
     // Signs of life that vanished cost a turn at most, and never a place in the order.
-    let guard = clients[0].lock("x").acquire().await.unwrap();
-    let waiter = wait(&clients[1].lock("x"));
-    until_waiting(&clients[0].lock("x"), 1).await;
-    server.command(&["DEL", "lockyard:lock.alive:{x}"]).unwrap();
+    let guard = M::of(&clients[0], "x").acquire().await.unwrap();
+    let waiter = wait(&M::of(&clients[1], "x"));
+    until_waiting(&M::of(&clients[0], "x"), 1).await;
+    server.command(&["DEL", &M::part("alive", "x")]).unwrap();
     guard.release().await.unwrap();
     soon(waiter).await.unwrap().release().await.unwrap();
 }

@@ -1,27 +1,29 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lockyard::{Client, Error, HoldState, Lease, LockGuard, Owner};
+use tokio::time::Instant;
+
+use lockyard::{Client, Error, HoldState, Lease, Owner};
 use lockyard_testkit::{Action, Proxy, Server, eventually, eventually_async};
 
+use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::site::Site;
 use crate::support::{
     SOON, Script, cache_scripts, client, ms, options, patient, soon, travelled, until_waiting,
     wait, while_waiting,
 };
 
-async fn stays_out(stranger: &Client) {
-    assert!(stranger.lock("x").try_acquire().await.unwrap().is_none());
+async fn stays_out<M: Exclusive>(stranger: &Client) {
+    assert!(M::of(&stranger, "x").try_acquire().await.unwrap().is_none());
 }
 
 // Red if a nested acquire of one client does not share the hold (core's acquire.rs without `nest`).
-#[tokio::test]
-async fn an_owner_enters_again_and_the_last_release_frees() {
-    let server = Server::start().unwrap();
-    let (holder, stranger) = (client(&server.url()).await, client(&server.url()).await);
+pub(crate) async fn an_owner_enters_again_and_the_last_release_frees<M: Exclusive>(site: Site) {
+    let (holder, stranger) = (site.client().await, site.client().await);
     let owner = holder.owner();
-    let lock = holder.lock("x").with_owner(&owner);
+    let lock = M::of(&holder, "x").with_owner(&owner);
     let mut guards = Vec::new();
     for count in 1..=5 {
         let guard = match count % 3 {
@@ -34,46 +36,48 @@ async fn an_owner_enters_again_and_the_last_release_frees() {
     }
     // Others see it as well, a little later.
     eventually_async(SOON, async || {
-        stranger.lock("x").hold_count(&owner).await.unwrap() == 5
+        M::of(&stranger, "x").hold_count(&owner).await.unwrap() == 5
     })
     .await;
-    let waiter = wait(&stranger.lock("x"));
+    let waiter = wait(&M::of(&stranger, "x"));
     until_waiting(&lock, 1).await;
     // The order of release does not matter, and a drop is a release.
     for place in [0, 3, 1] {
-        stays_out(&stranger).await;
+        stays_out::<M>(&stranger).await;
         guards.remove(place).release().await.unwrap();
     }
     drop(guards.remove(0));
     assert_eq!(lock.hold_count(&owner).await.unwrap(), 1);
     eventually_async(SOON, async || {
-        stranger.lock("x").hold_count(&owner).await.unwrap() == 1
+        M::of(&stranger, "x").hold_count(&owner).await.unwrap() == 1
     })
     .await;
     assert!(!waiter.is_finished());
     guards.remove(0).release().await.unwrap();
     soon(waiter).await.unwrap().release().await.unwrap();
     assert_eq!(lock.hold_count(&owner).await.unwrap(), 0);
-    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+    assert_eq!(site.keys(), Vec::<String>::new());
 }
 
 // Red if acquire.lua does not look for holds of the owner.
-#[tokio::test]
-async fn an_owner_enters_through_another_client_what_it_holds_through_the_first() {
-    let server = Server::start().unwrap();
+pub(crate) async fn an_owner_enters_through_another_client_what_it_holds_through_the_first<
+    M: Exclusive,
+>(
+    site: Site,
+) {
     let [a, b, stranger] = [
-        client(&server.url()).await,
-        client(&server.url()).await,
-        client(&server.url()).await,
+        site.client().await,
+        site.client().await,
+        site.client().await,
     ];
     let owner = a.owner();
     for outer_ends_first in [false, true] {
-        let outer = a.lock("x").with_owner(&owner).acquire().await.unwrap();
-        let (caller, lock) = (travelled(&owner), b.lock("x"));
+        let outer = M::of(&a, "x").with_owner(&owner).acquire().await.unwrap();
+        let (caller, lock) = (travelled(&owner), M::of(&b, "x"));
         let inner = soon(caller.scope(lock.acquire())).await.unwrap();
         assert_eq!(inner.owner(), owner);
         for seen_by in [&a, &b, &stranger] {
-            assert_eq!(seen_by.lock("x").hold_count(&owner).await.unwrap(), 2);
+            assert_eq!(M::of(&seen_by, "x").hold_count(&owner).await.unwrap(), 2);
         }
         let (first, last) = if outer_ends_first {
             (outer, inner)
@@ -81,12 +85,11 @@ async fn an_owner_enters_through_another_client_what_it_holds_through_the_first(
             (inner, outer)
         };
         first.release().await.unwrap();
-        stays_out(&stranger).await;
+        stays_out::<M>(&stranger).await;
         assert_eq!(last.state(), HoldState::Held);
-        assert_eq!(stranger.lock("x").hold_count(&owner).await.unwrap(), 1);
+        assert_eq!(M::of(&stranger, "x").hold_count(&owner).await.unwrap(), 1);
         last.release().await.unwrap();
-        stranger
-            .lock("x")
+        M::of(&stranger, "x")
             .acquire()
             .await
             .unwrap()
@@ -97,12 +100,11 @@ async fn an_owner_enters_through_another_client_what_it_holds_through_the_first(
 }
 
 // Red if a nested acquire asks the server (core's `is_served_by` always false).
-#[tokio::test]
-async fn re_entering_what_is_surely_held_needs_no_server() {
+pub(crate) async fn re_entering_what_is_surely_held_needs_no_server<M: Exclusive>() {
     let server = Server::start().unwrap();
     let holder = client(&server.url()).await;
     let owner = holder.owner();
-    let lock = holder.lock("x").with_owner(&owner);
+    let lock = M::of(&holder, "x").with_owner(&owner);
     let outer = lock.acquire().await.unwrap();
     server.pause().unwrap();
     let start = Instant::now();
@@ -120,11 +122,9 @@ async fn re_entering_what_is_surely_held_needs_no_server() {
 }
 
 // Red if `extend` in core's cell.rs or in renew.lua shortens a deadline.
-#[tokio::test]
-async fn a_partial_release_keeps_the_lease_that_remains() {
+pub(crate) async fn a_partial_release_keeps_the_lease_that_remains<M: Exclusive>(site: Site) {
     const LONG: Duration = ms(90_000);
-    let server = Server::start().unwrap();
-    let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
+    let (holder, other) = (site.client().await, site.client().await);
     let cases = [
         (Lease::Fixed(LONG), Lease::Fixed(LONG)),
         (Lease::Fixed(LONG), Lease::Fixed(ms(2000))),
@@ -138,9 +138,9 @@ async fn a_partial_release_keeps_the_lease_that_remains() {
     ];
     for (outer, inner) in cases {
         let owner = holder.owner();
-        let lock = holder.lock("x").with_owner(&owner);
+        let lock = M::of(&holder, "x").with_owner(&owner);
         let seen_count = async |count: u64| {
-            let seen = other.lock("x").hold_count(&owner).await.unwrap();
+            let seen = M::of(&other, "x").hold_count(&owner).await.unwrap();
             seen == count
         };
         let outer_guard = lock.clone().with_lease(outer).acquire().await.unwrap();
@@ -151,24 +151,22 @@ async fn a_partial_release_keeps_the_lease_that_remains() {
             // The renewal that brings the count is one as any other.
             eventually_async(SOON, async || seen_count(1).await).await;
         }
-        let info = other.lock("x").inspect().await.unwrap();
+        let info = M::of(&other, "x").inspect().await.unwrap();
         let (local, left) = (outer_guard.remaining(), info.holders[0].remaining);
         assert!(
             left > LONG - SOON && left <= LONG && local > LONG - SOON,
             "{inner:?} in {outer:?}: {left:?} left, {local:?} by the guard"
         );
         outer_guard.release().await.unwrap();
-        assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+        assert_eq!(site.keys(), Vec::<String>::new());
     }
 }
 
 // Red if a hold is renewed as its first guard asked (core's `wants`).
-#[tokio::test]
-async fn a_hold_is_renewed_as_the_guards_that_are_left_ask() {
-    let server = Server::start().unwrap();
-    let (holder, stranger) = (client(&server.url()).await, client(&server.url()).await);
+pub(crate) async fn a_hold_is_renewed_as_the_guards_that_are_left_ask<M: Exclusive>(site: Site) {
+    let (holder, stranger) = (site.client().await, site.client().await);
     let owner = holder.owner();
-    let lock = holder.lock("x").with_owner(&owner);
+    let lock = M::of(&holder, "x").with_owner(&owner);
     // A renewed guard keeps the hold of a fixed one beyond its end, and no longer than it is there.
     let fixed = lock
         .clone()
@@ -184,7 +182,7 @@ async fn a_hold_is_renewed_as_the_guards_that_are_left_ask() {
         .unwrap();
     let start = Instant::now();
     while start.elapsed() < ms(3000) {
-        stays_out(&stranger).await;
+        stays_out::<M>(&stranger).await;
         assert_eq!(
             (fixed.state(), renewed.state()),
             (HoldState::Held, HoldState::Held)
@@ -207,7 +205,7 @@ async fn a_hold_is_renewed_as_the_guards_that_are_left_ask() {
         .unwrap();
     let start = Instant::now();
     while start.elapsed() < ms(1500) {
-        stays_out(&stranger).await;
+        stays_out::<M>(&stranger).await;
         assert_eq!(
             (fixed.state(), renewed.state()),
             (HoldState::Held, HoldState::Held)
@@ -217,17 +215,17 @@ async fn a_hold_is_renewed_as_the_guards_that_are_left_ask() {
     fixed.release().await.unwrap();
     let start = Instant::now();
     while start.elapsed() < ms(1500) {
-        stays_out(&stranger).await;
+        stays_out::<M>(&stranger).await;
         tokio::time::sleep(ms(20)).await;
     }
     renewed.release().await.unwrap();
 }
 
-#[tokio::test]
-async fn owners_do_not_leak_out_of_their_scope_or_into_spawned_tasks() {
-    let server = Server::start().unwrap();
-    let holder = client(&server.url()).await;
-    let (owner, lock) = (holder.owner(), holder.lock("x"));
+pub(crate) async fn owners_do_not_leak_out_of_their_scope_or_into_spawned_tasks<M: Exclusive>(
+    site: Site,
+) {
+    let holder = site.client().await;
+    let (owner, lock) = (holder.owner(), M::of(&holder, "x"));
     assert_eq!(Owner::current(), None);
     let outer = owner
         .scope(async {
@@ -260,7 +258,7 @@ async fn owners_do_not_leak_out_of_their_scope_or_into_spawned_tasks() {
     assert!(lock.try_acquire().await.unwrap().is_none());
     // Tasks of one thread take turns, and each keeps its own.
     let tasks = [0, 1, 2].map(|number| {
-        let (owner, lock) = (holder.owner(), holder.lock(format!("y{number}")));
+        let (owner, lock) = (holder.owner(), M::of(&holder, format!("y{number}")));
         tokio::spawn(async move {
             owner
                 .clone()
@@ -284,12 +282,10 @@ async fn owners_do_not_leak_out_of_their_scope_or_into_spawned_tasks() {
 }
 
 // Red if `owner` in lockyard-lock prefers the scope.
-#[tokio::test]
-async fn the_owner_of_a_handle_beats_that_of_the_scope() {
-    let server = Server::start().unwrap();
-    let holder = client(&server.url()).await;
+pub(crate) async fn the_owner_of_a_handle_beats_that_of_the_scope<M: Exclusive>(site: Site) {
+    let holder = site.client().await;
     let (named, scoped) = (holder.owner(), holder.owner());
-    let lock = holder.lock("x");
+    let lock = M::of(&holder, "x");
     scoped
         .scope(async {
             let guard = lock.clone().with_owner(&named).acquire().await.unwrap();
@@ -318,11 +314,9 @@ async fn the_owner_of_a_handle_beats_that_of_the_scope() {
         .await;
 }
 
-#[tokio::test]
-async fn without_an_owner_nothing_is_entered_again() {
-    let server = Server::start().unwrap();
-    let holder = client(&server.url()).await;
-    let lock = holder.lock("x");
+pub(crate) async fn without_an_owner_nothing_is_entered_again<M: Exclusive>(site: Site) {
+    let holder = site.client().await;
+    let lock = M::of(&holder, "x");
     let guard = lock.acquire().await.unwrap();
     assert!(lock.try_acquire().await.unwrap().is_none());
     assert!(lock.try_acquire_for(ms(50)).await.unwrap().is_none());
@@ -341,11 +335,13 @@ async fn without_an_owner_nothing_is_entered_again() {
 }
 
 // Red if acquire.lua does not look for holds of the owner, or `held` in core's state.rs lets nobody in.
-#[tokio::test]
-async fn branches_of_a_join_share_the_scope_and_do_not_exclude_each_other() {
-    let server = Server::start().unwrap();
-    let (holder, stranger) = (client(&server.url()).await, client(&server.url()).await);
-    let (owner, lock) = (holder.owner(), holder.lock("x"));
+pub(crate) async fn branches_of_a_join_share_the_scope_and_do_not_exclude_each_other<
+    M: Exclusive,
+>(
+    site: Site,
+) {
+    let (holder, stranger) = (site.client().await, site.client().await);
+    let (owner, lock) = (holder.owner(), M::of(&holder, "x"));
     let branch = async || {
         let guard = lock.acquire().await.unwrap();
         // Only both together get beyond this.
@@ -353,57 +349,55 @@ async fn branches_of_a_join_share_the_scope_and_do_not_exclude_each_other() {
         guard
     };
     let guards = soon(owner.scope(async { tokio::join!(branch(), branch(), branch()) })).await;
-    let guards: [LockGuard; 3] = guards.into();
+    let guards: [M::Guard; 3] = guards.into();
     for guard in guards {
-        stays_out(&stranger).await;
+        stays_out::<M>(&stranger).await;
         guard.release().await.unwrap();
     }
-    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+    assert_eq!(site.keys(), Vec::<String>::new());
     // The same while a stranger holds and all wait: one grant lets the owner in.
-    let guard = stranger.lock("x").acquire().await.unwrap();
+    let guard = M::of(&stranger, "x").acquire().await.unwrap();
     let entered = owner.scope(async { tokio::join!(branch(), branch(), branch()) });
     let release = async {
         until_waiting(&lock, 3).await;
         guard.release().await.unwrap();
     };
     let (guards, ()) = soon(async { tokio::join!(entered, release) }).await;
-    for guard in <[LockGuard; 3]>::from(guards) {
+    for guard in <[M::Guard; 3]>::from(guards) {
         guard.release().await.unwrap();
     }
-    eventually(SOON, || server.keys("*").unwrap().is_empty());
+    eventually_async(SOON, async || site.keys().is_empty()).await;
 }
 
 // Red if release.lua removes all holds of the owner.
-#[tokio::test]
-async fn the_crash_of_a_called_client_costs_its_caller_nothing() {
+pub(crate) async fn the_crash_of_a_called_client_costs_its_caller_nothing<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (caller, stranger) = (client(&server.url()).await, client(&server.url()).await);
     let called = client(&proxy.url()).await;
     let owner = caller.owner();
-    let outer = caller
-        .lock("x")
+    let outer = M::of(&caller, "x")
         .with_owner(&owner)
         .with_lease(Lease::Renewed(ms(1500)))
         .acquire()
         .await
         .unwrap();
-    let lock = called.lock("x").with_lease(Lease::Renewed(ms(1200)));
+    let lock = M::of(&called, "x").with_lease(Lease::Renewed(ms(1200)));
     let inner = lock
         .reenter(&travelled(&owner))
         .await
         .unwrap()
         .expect("the caller holds");
-    assert_eq!(caller.lock("x").hold_count(&owner).await.unwrap(), 2);
+    assert_eq!(M::of(&caller, "x").hold_count(&owner).await.unwrap(), 2);
     drop(proxy);
     eventually_async(SOON, async || {
-        caller.lock("x").hold_count(&owner).await.unwrap() == 1
+        M::of(&caller, "x").hold_count(&owner).await.unwrap() == 1
     })
     .await;
     let start = Instant::now();
     while start.elapsed() < ms(1500) {
         assert_eq!(outer.state(), HoldState::Held);
-        stays_out(&stranger).await;
+        stays_out::<M>(&stranger).await;
         tokio::time::sleep(ms(20)).await;
     }
     assert!(inner.is_lost());
@@ -412,51 +406,52 @@ async fn the_crash_of_a_called_client_costs_its_caller_nothing() {
 }
 
 // Red if release.lua removes all holds of the owner.
-#[tokio::test]
-async fn a_release_that_comes_twice_costs_the_caller_nothing() {
+pub(crate) async fn a_release_that_comes_twice_costs_the_caller_nothing<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (caller, called) = (client(&server.url()).await, client(&proxy.url()).await);
     let owner = caller.owner();
-    let outer = caller.lock("x").with_owner(&owner).acquire().await.unwrap();
-    let lock = called.lock("x").with_owner(&travelled(&owner));
+    let outer = M::of(&caller, "x")
+        .with_owner(&owner)
+        .acquire()
+        .await
+        .unwrap();
+    let lock = M::of(&called, "x").with_owner(&travelled(&owner));
     let inner = lock.acquire().await.unwrap();
     proxy.once(Script::Release.calls(), Action::Copy);
     inner.release().await.unwrap();
     let again = lock.acquire().await.unwrap();
     assert_eq!(proxy.resend_copies().unwrap().len(), 1);
-    assert_eq!(caller.lock("x").hold_count(&owner).await.unwrap(), 2);
+    assert_eq!(M::of(&caller, "x").hold_count(&owner).await.unwrap(), 2);
     assert_eq!(
         (outer.state(), again.state()),
         (HoldState::Held, HoldState::Held)
     );
     outer.release().await.unwrap();
-    assert_eq!(caller.lock("x").hold_count(&owner).await.unwrap(), 1);
+    assert_eq!(M::of(&caller, "x").hold_count(&owner).await.unwrap(), 1);
     again.release().await.unwrap();
 }
 
 // Red if a waiter whose owner has travelled does not look (core's `looks`), or a look does not enter what the owner
 // holds (renew.lua), or an acquire respects the queue before its owner's hold (acquire.lua).
-#[tokio::test]
-async fn clients_of_one_owner_never_wait_for_each_other() {
-    let server = Server::start().unwrap();
+pub(crate) async fn clients_of_one_owner_never_wait_for_each_other<M: Exclusive>(site: Site) {
     let [a, b, stranger] = [
-        client(&server.url()).await,
-        client(&server.url()).await,
-        client(&server.url()).await,
+        site.client().await,
+        site.client().await,
+        site.client().await,
     ];
     for there_is in [travelled, Owner::clone] {
         // As text, or as a value in one process.
         let owner = a.owner();
         let there = there_is(&owner);
         let (through_a, through_b) = (
-            a.lock("x").with_owner(&owner),
-            b.lock("x").with_owner(&there),
+            M::of(&a, "x").with_owner(&owner),
+            M::of(&b, "x").with_owner(&there),
         );
 
         // The owner holds, and a stranger stands in the queue before its second client.
         let held = through_a.acquire().await.unwrap();
-        let queued = wait(&stranger.lock("x"));
+        let queued = wait(&M::of(&stranger, "x"));
         until_waiting(&through_a, 1).await;
         let entered = soon(through_b.acquire()).await.unwrap();
         assert!(!queued.is_finished());
@@ -467,10 +462,10 @@ async fn clients_of_one_owner_never_wait_for_each_other() {
         // Both clients wait, with strangers between and before them in each.
         let order = [
             &through_a,
-            &stranger.lock("x"),
-            &b.lock("x"),
+            &M::of(&stranger, "x"),
+            &M::of(&b, "x"),
             &through_b,
-            &a.lock("x"),
+            &M::of(&a, "x"),
         ];
         let mut waiters = Vec::new();
         for lock in order {
@@ -491,79 +486,79 @@ async fn clients_of_one_owner_never_wait_for_each_other() {
         for stranger in strangers {
             soon(stranger).await.unwrap().release().await.unwrap();
         }
-        eventually(SOON, || server.keys("*").unwrap().is_empty());
+        eventually_async(SOON, async || site.keys().is_empty()).await;
     }
 }
 
 // Red if `reenter` queues, or takes what is free (acquire.lua, mode reenter).
-#[tokio::test]
-async fn reenter_takes_only_what_its_owner_holds_and_never_waits() {
-    let server = Server::start().unwrap();
+pub(crate) async fn reenter_takes_only_what_its_owner_holds_and_never_waits<M: Exclusive>(
+    site: Site,
+) {
     let [a, b, stranger] = [
-        client(&server.url()).await,
-        client(&server.url()).await,
-        client(&server.url()).await,
+        site.client().await,
+        site.client().await,
+        site.client().await,
     ];
     let owner = a.owner();
     let text = travelled(&owner);
     assert!(
-        b.lock("x").reenter(&text).await.unwrap().is_none(),
+        M::of(&b, "x").reenter(&text).await.unwrap().is_none(),
         "nobody holds"
     );
-    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+    assert_eq!(site.keys(), Vec::<String>::new());
 
-    let held = stranger.lock("x").acquire().await.unwrap();
+    let held = M::of(&stranger, "x").acquire().await.unwrap();
     let start = Instant::now();
     assert!(
-        a.lock("x").reenter(&owner).await.unwrap().is_none(),
+        M::of(&a, "x").reenter(&owner).await.unwrap().is_none(),
         "a stranger holds"
     );
     assert!(start.elapsed() < ms(1000));
-    assert_eq!(a.lock("x").inspect().await.unwrap().waiting, 0);
+    assert_eq!(M::of(&a, "x").inspect().await.unwrap().waiting, 0);
     held.release().await.unwrap();
 
-    let outer = a.lock("x").with_owner(&owner).acquire().await.unwrap();
-    let queued = wait(&stranger.lock("x"));
-    until_waiting(&a.lock("x"), 1).await;
+    let outer = M::of(&a, "x").with_owner(&owner).acquire().await.unwrap();
+    let queued = wait(&M::of(&stranger, "x"));
+    until_waiting(&M::of(&a, "x"), 1).await;
     // The owner that is named counts, not that of the handle or the scope.
     let other = b.owner();
     let inner = other
-        .scope(b.lock("x").with_owner(&other).reenter(&text))
+        .scope(M::of(&b, "x").with_owner(&other).reenter(&text))
         .await
         .unwrap()
         .unwrap();
     assert_eq!(inner.owner(), owner);
-    let same_client = a.lock("x").reenter(&owner).await.unwrap().unwrap();
-    assert_eq!(a.lock("x").hold_count(&owner).await.unwrap(), 3);
+    let same_client = M::of(&a, "x").reenter(&owner).await.unwrap().unwrap();
+    assert_eq!(M::of(&a, "x").hold_count(&owner).await.unwrap(), 3);
     outer.release().await.unwrap();
     same_client.release().await.unwrap();
-    let more = b.lock("x").reenter(&text).await.unwrap().unwrap();
+    let more = M::of(&b, "x").reenter(&text).await.unwrap().unwrap();
     inner.release().await.unwrap();
     more.release().await.unwrap();
     let held = soon(queued).await.unwrap();
     assert!(
-        b.lock("x").reenter(&text).await.unwrap().is_none(),
+        M::of(&b, "x").reenter(&text).await.unwrap().is_none(),
         "the owner holds no more"
     );
     assert!(
-        a.lock("x").reenter(&owner).await.unwrap().is_none(),
+        M::of(&a, "x").reenter(&owner).await.unwrap().is_none(),
         "the owner holds no more"
     );
     held.release().await.unwrap();
-    eventually(SOON, || server.keys("*").unwrap().is_empty());
+    eventually_async(SOON, async || site.keys().is_empty()).await;
 }
 
-#[tokio::test]
-async fn reenter_answers_none_when_the_caller_has_lost_the_lock() {
-    let server = Server::start().unwrap();
-    let (a, b) = (client(&server.url()).await, client(&server.url()).await);
+pub(crate) async fn reenter_answers_none_when_the_caller_has_lost_the_lock<M: Exclusive>(
+    site: Site,
+) {
+    let (a, b) = (site.client().await, site.client().await);
     let owner = a.owner();
-    let lost = a.lock("x").with_owner(&owner).acquire().await.unwrap();
-    assert!(b.lock("x").force_release().await.unwrap());
+    let lost = M::of(&a, "x").with_owner(&owner).acquire().await.unwrap();
+    assert!(M::of(&b, "x").force_release().await.unwrap());
     soon(lost.lost()).await;
-    assert!(a.lock("x").reenter(&owner).await.unwrap().is_none());
+    assert!(M::of(&a, "x").reenter(&owner).await.unwrap().is_none());
     assert!(
-        b.lock("x")
+        M::of(&b, "x")
             .reenter(&travelled(&owner))
             .await
             .unwrap()
@@ -573,16 +568,14 @@ async fn reenter_answers_none_when_the_caller_has_lost_the_lock() {
 }
 
 // Red if `nest` in core's state.rs takes an unsure hold for one that serves.
-#[tokio::test]
-async fn a_hold_that_is_unsure_is_asked_for_before_it_is_entered_again() {
+pub(crate) async fn a_hold_that_is_unsure_is_asked_for_before_it_is_entered_again<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let holder = Client::with_options(options(&proxy.url()).operation_timeout(ms(1000)))
         .await
         .unwrap();
     let owner = holder.owner();
-    let lock = holder
-        .lock("x")
+    let lock = M::of(&holder, "x")
         .with_owner(&owner)
         .with_lease(Lease::Renewed(ms(3000)));
     let outer = lock.acquire().await.unwrap();
@@ -609,14 +602,16 @@ async fn a_hold_that_is_unsure_is_asked_for_before_it_is_entered_again() {
 }
 
 // Red if `abandon` in core's state.rs gives up a hold that others share.
-#[tokio::test]
-async fn a_waiter_dropped_after_its_grant_leaves_the_hold_to_those_who_share_it() {
-    let server = Server::start().unwrap();
-    let (holder, stranger) = (patient(&server.url()).await, patient(&server.url()).await);
+pub(crate) async fn a_waiter_dropped_after_its_grant_leaves_the_hold_to_those_who_share_it<
+    M: Exclusive,
+>(
+    site: Site,
+) {
+    let (holder, stranger) = (site.patient().await, site.patient().await);
     for granted_stays in [false, true] {
         let owner = holder.owner();
-        let lock = holder.lock("x").with_owner(&owner);
-        let held = stranger.lock("x").acquire().await.unwrap();
+        let lock = M::of(&holder, "x").with_owner(&owner);
+        let held = M::of(&stranger, "x").acquire().await.unwrap();
         let mut granted = Box::pin(lock.acquire());
         let mut shares = Box::pin(lock.acquire());
         while_waiting(granted.as_mut(), until_waiting(&lock, 1)).await;
@@ -631,35 +626,36 @@ async fn a_waiter_dropped_after_its_grant_leaves_the_hold_to_those_who_share_it(
         let guard = soon(stays).await.unwrap();
         drop(goes);
         // What that left to the watchdog has been sent before this.
-        drop(holder.lock("barrier").acquire().await.unwrap());
+        drop(M::of(&holder, "barrier").acquire().await.unwrap());
         eventually_async(SOON, async || {
-            !stranger.lock("barrier").is_locked().await.unwrap()
+            !M::of(&stranger, "barrier").is_locked().await.unwrap()
         })
         .await;
-        stays_out(&stranger).await;
+        stays_out::<M>(&stranger).await;
         assert_eq!(guard.state(), HoldState::Held);
         assert_eq!(lock.hold_count(&owner).await.unwrap(), 1);
         guard.release().await.unwrap();
-        eventually(SOON, || server.keys("*").unwrap().is_empty());
+        eventually_async(SOON, async || site.keys().is_empty()).await;
     }
 }
 
 // Red if `queued` in core's state.rs does not ask whether the owner holds by now.
-#[tokio::test]
-async fn a_place_that_is_learnt_of_after_the_owners_grant_is_not_waited_in() {
+pub(crate) async fn a_place_that_is_learnt_of_after_the_owners_grant_is_not_waited_in<
+    M: Exclusive,
+>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     cache_scripts(&server);
     let (holder, stranger) = (patient(&proxy.url()).await, patient(&server.url()).await);
     let owner = holder.owner();
-    let lock = holder.lock("x").with_owner(&owner);
-    let held = stranger.lock("x").acquire().await.unwrap();
+    let lock = M::of(&holder, "x").with_owner(&owner);
+    let held = M::of(&stranger, "x").acquire().await.unwrap();
     let granted = wait(&lock);
-    until_waiting(&stranger.lock("x"), 1).await;
+    until_waiting(&M::of(&stranger, "x"), 1).await;
     // Only the caller's connection is late, and not the one on which the grant comes.
     proxy.once(Script::Acquire.calls(), Action::DelayReply(ms(500)));
     let shares = wait(&lock);
-    until_waiting(&stranger.lock("x"), 2).await;
+    until_waiting(&M::of(&stranger, "x"), 2).await;
     held.release().await.unwrap();
     let granted = soon(granted).await.unwrap();
     let shares = soon(shares).await.unwrap();
@@ -669,12 +665,11 @@ async fn a_place_that_is_learnt_of_after_the_owners_grant_is_not_waited_in() {
 }
 
 // Red if a share that others asked for counts before its renewal is answered (`is_served_by` in core's id.rs).
-#[tokio::test]
-async fn a_longer_lease_counts_when_its_renewal_is_answered() {
+pub(crate) async fn a_longer_lease_counts_when_its_renewal_is_answered<M: Exclusive>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let client = patient(&proxy.url()).await;
-    let lock = client.lock("x").with_owner(&client.owner());
+    let lock = M::of(&client, "x").with_owner(&client.owner());
     let fixed = lock.clone().with_lease(Lease::Fixed(ms(5000)));
     let outer = fixed.acquire().await.unwrap();
     let held = proxy.once(Script::Renew.calls(), Action::Hold);

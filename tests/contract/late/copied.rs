@@ -5,10 +5,11 @@ use lockyard_testkit::redis::Value;
 use lockyard_testkit::{Action, Rule, eventually_async};
 
 use super::{Line, options};
+use crate::contract::exclusive::{Exclusive, Guard};
 use crate::support::{SOON, Script, connect_in_the_end, ms, soon, while_waiting};
 
 /// A client that renews and looks often, and whose first renewal or look the proxy copies.
-async fn copied_renewal(line: &Line) -> (Client, Rule) {
+async fn copied_renewal<M: Exclusive>(line: &Line<M>) -> (Client, Rule) {
     let copied = line.proxy.once(Script::Renew.calls(), Action::Copy);
     let lease = Lease::Renewed(ms(3000));
     let options = options(&line.proxy.url()).lease(lease);
@@ -17,7 +18,7 @@ async fn copied_renewal(line: &Line) -> (Client, Rule) {
 }
 
 /// What a copied renewal of one id was answered: its status.
-fn renewed_again(line: &Line) -> i64 {
+fn renewed_again<M: Exclusive>(line: &Line<M>) -> i64 {
     match &line.proxy.resend_copies().unwrap()[..] {
         [Value::Array(parts)] => match parts[2] {
             Value::Int(status) => status,
@@ -28,14 +29,13 @@ fn renewed_again(line: &Line) -> i64 {
 }
 
 // Red if renew.lua writes a hold that it does not find.
-#[tokio::test]
-async fn a_renewal_that_arrives_after_the_release_creates_nothing() {
-    let line = Line::patient().await;
-    let (client, copied) = copied_renewal(&line).await;
-    let guard = soon(client.lock("x").acquire()).await.unwrap();
+pub(crate) async fn a_renewal_that_arrives_after_the_release_creates_nothing<M: Exclusive>() {
+    let line = Line::<M>::patient().await;
+    let (client, copied) = copied_renewal::<M>(&line).await;
+    let guard = soon(M::of(&client, "x").acquire()).await.unwrap();
     copied.wait_fired_async(1, SOON).await;
     guard.release().await.unwrap();
-    let newer = soon(line.other.lock("x").acquire()).await.unwrap();
+    let newer = soon(M::of(&line.other, "x").acquire()).await.unwrap();
     let holds = line.holds("x");
     assert_eq!(renewed_again(&line), 0);
     assert_eq!(line.holds("x"), holds);
@@ -44,12 +44,11 @@ async fn a_renewal_that_arrives_after_the_release_creates_nothing() {
 }
 
 // Red without `math.max` in renew.lua.
-#[tokio::test]
-async fn a_renewal_that_arrives_again_shortens_no_lease() {
-    let line = Line::patient().await;
-    let (client, copied) = copied_renewal(&line).await;
+pub(crate) async fn a_renewal_that_arrives_again_shortens_no_lease<M: Exclusive>() {
+    let line = Line::<M>::patient().await;
+    let (client, copied) = copied_renewal::<M>(&line).await;
     let owner = client.owner();
-    let lock = client.lock("x").with_owner(&owner);
+    let lock = M::of(&client, "x").with_owner(&owner);
     let outer = soon(lock.acquire()).await.unwrap();
     copied.wait_fired_async(1, SOON).await;
     let longer = lock.clone().with_lease(Lease::Fixed(4 * SOON));
@@ -63,7 +62,7 @@ async fn a_renewal_that_arrives_again_shortens_no_lease() {
     assert_eq!(renewed_again(&line), 1);
     assert!(deadline() >= before);
     // It has an old count as well, which the next renewal mends.
-    let mended = async || line.other.lock("x").hold_count(&owner).await.unwrap() == 2;
+    let mended = async || M::of(&line.other, "x").hold_count(&owner).await.unwrap() == 2;
     eventually_async(SOON, mended).await;
     inner.release().await.unwrap();
     outer.release().await.unwrap();
@@ -71,27 +70,25 @@ async fn a_renewal_that_arrives_again_shortens_no_lease() {
 }
 
 // Red if renew.lua writes a place that it does not find.
-#[tokio::test]
-async fn a_look_that_arrives_after_its_waiter_gave_up_creates_no_place() {
-    let line = Line::patient().await;
-    let (client, copied) = copied_renewal(&line).await;
-    let holder = soon(line.other.lock("x").acquire()).await.unwrap();
-    let lock = client.lock("x");
+pub(crate) async fn a_look_that_arrives_after_its_waiter_gave_up_creates_no_place<M: Exclusive>() {
+    let line = Line::<M>::patient().await;
+    let (client, copied) = copied_renewal::<M>(&line).await;
+    let holder = soon(M::of(&line.other, "x").acquire()).await.unwrap();
+    let lock = M::of(&client, "x");
     let mut waiter = Box::pin(lock.acquire());
     while_waiting(waiter.as_mut(), line.until_waiting(1)).await;
     while_waiting(waiter.as_mut(), copied.wait_fired_async(1, SOON)).await;
     drop(waiter);
     line.until_waiting(0).await;
     assert_eq!(renewed_again(&line), 0);
-    eventually_async(SOON, async || line.keys() == ["lockyard:lock:{x}"]).await;
+    eventually_async(SOON, async || line.keys() == [M::key("x")]).await;
     holder.release().await.unwrap();
     line.nothing_is_left().await;
 }
 
-#[tokio::test]
-async fn a_release_that_arrives_again_frees_no_newer_hold() {
-    let line = Line::patient().await;
-    let lock = line.client.lock("x");
+pub(crate) async fn a_release_that_arrives_again_frees_no_newer_hold<M: Exclusive>() {
+    let line = Line::<M>::patient().await;
+    let lock = M::of(&line.client, "x");
     for drops in [false, true] {
         for client in [&line.client, &line.other] {
             let guard = soon(lock.acquire()).await.unwrap();
@@ -101,7 +98,7 @@ async fn a_release_that_arrives_again_frees_no_newer_hold() {
                 false => guard.release().await.unwrap(),
             }
             copied.wait_fired_async(1, SOON).await;
-            let newer = soon(client.lock("x").acquire()).await.unwrap();
+            let newer = soon(M::of(&client, "x").acquire()).await.unwrap();
             let holds = line.holds("x");
             line.proxy.resend_copies().unwrap();
             assert_eq!(line.holds("x"), holds);
@@ -113,11 +110,10 @@ async fn a_release_that_arrives_again_frees_no_newer_hold() {
 }
 
 // Red if a busy answer writes a hold in acquire.lua.
-#[tokio::test]
-async fn a_release_that_arrives_again_frees_no_newer_hold_of_its_owner() {
-    let line = Line::patient().await;
+pub(crate) async fn a_release_that_arrives_again_frees_no_newer_hold_of_its_owner<M: Exclusive>() {
+    let line = Line::<M>::patient().await;
     let owner = line.client.owner();
-    let lock = line.client.lock("x").with_owner(&owner);
+    let lock = M::of(&line.client, "x").with_owner(&owner);
     line.proxy.once(Script::Release.calls(), Action::Copy);
     soon(lock.acquire()).await.unwrap().release().await.unwrap();
     let outer = soon(lock.acquire()).await.unwrap();
@@ -126,17 +122,22 @@ async fn a_release_that_arrives_again_frees_no_newer_hold_of_its_owner() {
     assert_eq!(lock.hold_count(&owner).await.unwrap(), 2);
     inner.release().await.unwrap();
     line.proxy.once(Script::Release.calls(), Action::Copy);
-    assert!(line.other.lock("x").try_acquire().await.unwrap().is_none());
+    assert!(
+        M::of(&line.other, "x")
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_none()
+    );
     outer.release().await.unwrap();
     line.nothing_is_left().await;
 }
 
-#[tokio::test]
-async fn giving_up_that_arrives_again_costs_no_newer_place() {
-    let line = Line::patient().await;
-    let holder = soon(line.other.lock("x").acquire()).await.unwrap();
+pub(crate) async fn giving_up_that_arrives_again_costs_no_newer_place<M: Exclusive>() {
+    let line = Line::<M>::patient().await;
+    let holder = soon(M::of(&line.other, "x").acquire()).await.unwrap();
     line.proxy.once(Script::Release.calls(), Action::Copy);
-    let lock = line.client.lock("x");
+    let lock = M::of(&line.client, "x");
     let given_up = lock.try_acquire_for(ms(20)).await;
     assert!(given_up.unwrap().is_none());
     line.until_waiting(0).await;
@@ -150,14 +151,13 @@ async fn giving_up_that_arrives_again_costs_no_newer_place() {
 }
 
 // Red if force releases whatever is there, not what it saw.
-#[tokio::test]
-async fn a_release_by_force_that_arrives_again_frees_no_newer_hold() {
-    let line = Line::patient().await;
-    let first = soon(line.other.lock("x").acquire()).await.unwrap();
+pub(crate) async fn a_release_by_force_that_arrives_again_frees_no_newer_hold<M: Exclusive>() {
+    let line = Line::<M>::patient().await;
+    let first = soon(M::of(&line.other, "x").acquire()).await.unwrap();
     line.proxy.once(Script::Release.calls(), Action::Copy);
-    assert!(line.client.lock("x").force_release().await.unwrap());
+    assert!(M::of(&line.client, "x").force_release().await.unwrap());
     soon(first.lost()).await;
-    let newer = soon(line.other.lock("x").acquire()).await.unwrap();
+    let newer = soon(M::of(&line.other, "x").acquire()).await.unwrap();
     line.proxy.resend_copies().unwrap();
     assert_eq!(line.holds("x").len(), 1);
     assert_eq!(newer.state(), HoldState::Held);

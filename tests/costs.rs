@@ -6,7 +6,7 @@ use lockyard_testkit::{Server, eventually_async};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use super::options;
+use crate::contract::leaks::options;
 use crate::process::alone;
 use crate::support::{SOON, connect_in_the_end, drop_after, soon};
 
@@ -55,7 +55,7 @@ async fn come_and_go(url: String) {
 // Red without the end of the watchdog's thread.
 #[test]
 fn clients_that_are_gone_cost_nothing() {
-    if !alone("leaks::costs::clients_that_are_gone_cost_nothing") {
+    if !alone("costs::clients_that_are_gone_cost_nothing") {
         return;
     }
     let server = Server::start().unwrap();
@@ -71,7 +71,7 @@ fn clients_that_are_gone_cost_nothing() {
 
 #[test]
 fn connecting_leaves_nothing_wherever_it_is_dropped() {
-    if !alone("leaks::costs::connecting_leaves_nothing_wherever_it_is_dropped") {
+    if !alone("costs::connecting_leaves_nothing_wherever_it_is_dropped") {
         return;
     }
     let server = Server::start().unwrap();
@@ -92,7 +92,7 @@ fn connecting_leaves_nothing_wherever_it_is_dropped() {
 
 #[test]
 fn a_client_that_cannot_connect_costs_nothing() {
-    if !alone("leaks::costs::a_client_that_cannot_connect_costs_nothing") {
+    if !alone("costs::a_client_that_cannot_connect_costs_nothing") {
         return;
     }
     let server = Server::builder()
@@ -140,7 +140,7 @@ async fn use_names(client: &Client, names: std::ops::Range<u64>) {
 // Red if `State::finish` keeps the id.
 #[test]
 fn memory_does_not_grow_with_the_number_of_names() {
-    if !alone("leaks::costs::memory_does_not_grow_with_the_number_of_names") {
+    if !alone("costs::memory_does_not_grow_with_the_number_of_names") {
         return;
     }
     let server = Server::start().unwrap();

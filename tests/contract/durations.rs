@@ -1,11 +1,15 @@
 //! Leases, waits and longest holds of any length.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lockyard::{Client, Error, HoldState, Lease, Lock};
+use tokio::time::Instant;
+
+use lockyard::{Client, Error, HoldState, Lease};
 use lockyard_testkit::{Action, Proxy, Server, eventually_async};
 
+use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::site::Site;
 use crate::input::{NANO, YEARS};
 use crate::support::{SOON, Script, ms};
 
@@ -16,8 +20,9 @@ fn leases_sent(proxy: &Proxy) -> Arc<Mutex<Vec<String>>> {
     let is_acquire = Script::Acquire.calls();
     let note = move |words: &[Vec<u8>]| {
         if is_acquire(words) {
-            // After the script, the number of keys, four keys, validity, terms and the hold id.
-            let lease = String::from_utf8_lossy(&words[10]);
+            // After the script, the number of keys, the keys, validity, terms and the hold id.
+            let keys: usize = str::from_utf8(&words[2]).unwrap().parse().unwrap();
+            let lease = String::from_utf8_lossy(&words[6 + keys]);
             seen.lock().unwrap().push(lease.into_owned());
         }
         false
@@ -27,15 +32,16 @@ fn leases_sent(proxy: &Proxy) -> Arc<Mutex<Vec<String>>> {
 }
 
 // Red without the check in acquire.rs, or when fractions are cut off.
-#[tokio::test]
-async fn a_lease_is_refused_before_anything_is_sent_or_sent_in_whole_milliseconds() {
+pub(crate) async fn a_lease_is_refused_before_anything_is_sent_or_sent_in_whole_milliseconds<
+    M: Exclusive,
+>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let sent = leases_sent(&proxy);
     let client = Client::connect(&proxy.url()).await.unwrap();
 
-    async fn check(
-        lock: &Lock,
+    async fn check<M: Exclusive>(
+        lock: &M,
         lease: Duration,
         expected: Option<&str>,
         sent: &Mutex<Vec<String>>,
@@ -82,7 +88,7 @@ async fn a_lease_is_refused_before_anything_is_sent_or_sent_in_whole_millisecond
         YEARS + ms(1000),
         Duration::MAX,
     ] {
-        check(&client.lock("x"), lease, None, &sent).await;
+        check::<M>(&M::of(&client, "x"), lease, None, &sent).await;
     }
     assert_eq!(server.scripts().unwrap(), before);
 
@@ -94,20 +100,19 @@ async fn a_lease_is_refused_before_anything_is_sent_or_sent_in_whole_millisecond
         (YEARS, "315360000000"),
         (YEARS - ms(1) + NANO, "315360000000"),
     ] {
-        check(&client.lock("x"), lease, Some(whole), &sent).await;
+        check::<M>(&M::of(&client, "x"), lease, Some(whole), &sent).await;
     }
     client.shutdown().await.unwrap();
     assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
 }
 
-#[tokio::test]
-async fn the_longest_lease_gives_the_key_a_ttl() {
+pub(crate) async fn the_longest_lease_gives_the_key_a_ttl<M: Exclusive>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
     for lease in [Lease::Renewed(YEARS), Lease::Fixed(YEARS)] {
-        for lock in [client.lock("x"), client.lock("x").fenced()] {
+        for lock in [M::of(&client, "x"), M::of(&client, "x").fenced()] {
             let guard = lock.with_lease(lease).acquire().await.unwrap();
-            let ttl = server.ttl_ms("lockyard:lock:{x}").unwrap();
+            let ttl = server.ttl_ms(&M::key("x")).unwrap();
             assert!(
                 (YEARS - SOON..=YEARS).contains(&ms(ttl.unsigned_abs())),
                 "{ttl}"
@@ -123,12 +128,10 @@ async fn the_longest_lease_gives_the_key_a_ttl() {
 }
 
 // Red without the check in `Hold::extend`.
-#[tokio::test]
-async fn extending_by_a_nonsense_lease_is_refused_and_costs_nothing() {
+pub(crate) async fn extending_by_a_nonsense_lease_is_refused_and_costs_nothing<M: Exclusive>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
-    let guard = client
-        .lock("x")
+    let guard = M::of(&client, "x")
         .with_lease(Lease::Fixed(ms(60_000)))
         .acquire()
         .await
@@ -147,11 +150,9 @@ async fn extending_by_a_nonsense_lease_is_refused_and_costs_nothing() {
     guard.release().await.unwrap();
 }
 
-#[tokio::test]
-async fn a_wait_of_any_length_takes_a_free_lock() {
-    let server = Server::start().unwrap();
-    let client = Client::connect(&server.url()).await.unwrap();
-    let lock = client.lock("x");
+pub(crate) async fn a_wait_of_any_length_takes_a_free_lock<M: Exclusive>(site: Site) {
+    let client = site.client().await;
+    let lock = M::of(&client, "x");
     for wait in [
         Duration::ZERO,
         NANO,
@@ -171,12 +172,10 @@ async fn a_wait_of_any_length_takes_a_free_lock() {
 }
 
 // Red when a claim that is dropped is not abandoned.
-#[tokio::test]
-async fn a_short_wait_ends_with_none_and_leaves_no_place() {
-    let server = Server::start().unwrap();
-    let client = Client::connect(&server.url()).await.unwrap();
-    let other = Client::connect(&server.url()).await.unwrap();
-    let guard = client.lock("x").acquire().await.unwrap();
+pub(crate) async fn a_short_wait_ends_with_none_and_leaves_no_place<M: Exclusive>(site: Site) {
+    let client = site.client().await;
+    let other = site.client().await;
+    let guard = M::of(&client, "x").acquire().await.unwrap();
     for wait in [
         Duration::ZERO,
         NANO,
@@ -186,8 +185,7 @@ async fn a_short_wait_ends_with_none_and_leaves_no_place() {
     ] {
         let start = Instant::now();
         assert!(
-            other
-                .lock("x")
+            M::of(&other, "x")
                 .try_acquire_for(wait)
                 .await
                 .unwrap()
@@ -196,23 +194,18 @@ async fn a_short_wait_ends_with_none_and_leaves_no_place() {
         );
         assert!(start.elapsed() < wait + SOON / 2, "{wait:?}");
     }
-    eventually_async(SOON, async || {
-        server.keys("*").unwrap() == ["lockyard:lock:{x}"]
-    })
-    .await;
+    eventually_async(SOON, async || site.keys() == [M::key("x")]).await;
     guard.release().await.unwrap();
 }
 
 // Red when a wait that is out of reach counts as none.
-#[tokio::test]
-async fn a_long_wait_goes_on_until_the_lock_is_free() {
-    let server = Server::start().unwrap();
-    let client = Client::connect(&server.url()).await.unwrap();
-    let other = Client::connect(&server.url()).await.unwrap();
-    let lock = client.lock("x");
+pub(crate) async fn a_long_wait_goes_on_until_the_lock_is_free<M: Exclusive>(site: Site) {
+    let client = site.client().await;
+    let other = site.client().await;
+    let lock = M::of(&client, "x");
     for wait in [ms(60_000), YEARS, YEARS + ms(1), Duration::MAX] {
         let guard = lock.acquire().await.unwrap();
-        let waiting = other.lock("x");
+        let waiting = M::of(&other, "x");
         let waiter = tokio::spawn(async move { waiting.try_acquire_for(wait).await });
         eventually_async(SOON, async || lock.inspect().await.unwrap().waiting == 1).await;
         assert!(!waiter.is_finished(), "{wait:?}");
@@ -228,15 +221,13 @@ async fn a_long_wait_goes_on_until_the_lock_is_free() {
             .await
             .unwrap();
     }
-    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+    assert_eq!(site.keys(), Vec::<String>::new());
 }
 
 // Red when `Share::wants` takes no notice of `ends`.
-#[tokio::test]
-async fn a_longest_hold_of_zero_ends_with_the_first_lease() {
-    let server = Server::start().unwrap();
-    let client = Client::connect(&server.url()).await.unwrap();
-    let lock = client.lock("x").with_lease(Lease::Renewed(ms(300)));
+pub(crate) async fn a_longest_hold_of_zero_ends_with_the_first_lease<M: Exclusive>(site: Site) {
+    let client = site.client().await;
+    let lock = M::of(&client, "x").with_lease(Lease::Renewed(ms(300)));
     let guard = lock
         .clone()
         .with_max_hold(Duration::ZERO)
@@ -257,11 +248,9 @@ async fn a_longest_hold_of_zero_ends_with_the_first_lease() {
 }
 
 // Red when a moment that is out of reach counts as none.
-#[tokio::test]
-async fn a_longest_hold_without_bounds_is_renewed_on_and_on() {
-    let server = Server::start().unwrap();
-    let client = Client::connect(&server.url()).await.unwrap();
-    let lock = client.lock("x").with_lease(Lease::Renewed(ms(400)));
+pub(crate) async fn a_longest_hold_without_bounds_is_renewed_on_and_on<M: Exclusive>(site: Site) {
+    let client = site.client().await;
+    let lock = M::of(&client, "x").with_lease(Lease::Renewed(ms(400)));
     for longest in [YEARS, Duration::MAX] {
         let guard = lock.clone().with_max_hold(longest).acquire().await.unwrap();
         assert!(tokio::time::timeout(ms(1200), guard.lost()).await.is_err());
@@ -270,11 +259,9 @@ async fn a_longest_hold_without_bounds_is_renewed_on_and_on() {
     }
 }
 
-#[tokio::test]
-async fn a_longest_hold_leaves_a_fixed_lease_alone() {
-    let server = Server::start().unwrap();
-    let client = Client::connect(&server.url()).await.unwrap();
-    let lock = client.lock("x").with_lease(Lease::Fixed(ms(60_000)));
+pub(crate) async fn a_longest_hold_leaves_a_fixed_lease_alone<M: Exclusive>(site: Site) {
+    let client = site.client().await;
+    let lock = M::of(&client, "x").with_lease(Lease::Fixed(ms(60_000)));
     let guard = lock
         .clone()
         .with_max_hold(Duration::ZERO)
