@@ -5,6 +5,9 @@
 // What every mutual exclusion must do, once for all of them.
 mod contract;
 
+// Tasks of one client that pass a lock on.
+mod passing;
+
 // What only a read-write lock does.
 mod rw;
 

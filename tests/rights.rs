@@ -16,7 +16,8 @@ const CONNECTION: &str =
 /// What runs and is told.
 const SCRIPTS: &str = "+eval +evalsha +publish";
 /// What scripts do with data.
-const DATA: [&str; 20] = [
+const DATA: [&str; 21] = [
+    "del",
     "exists",
     "get",
     "hdel",
@@ -190,7 +191,33 @@ async fn everything(
         .await
         .map_err(failure)?;
     sure(!in_time(lock.is_locked()).await?, "somebody is left")?;
+    read_and_write(one, name).await?;
+    permit(one, name).await?;
     limit(one, name).await
+}
+
+/// Reads while another reader has run out.
+async fn read_and_write(client: &Client, name: &str) -> Result<(), Failure> {
+    let lock = client.rw_lock(name);
+    let reader = in_time(lock.read()).await?;
+    let short = lock.clone().with_lease(Lease::Fixed(ms(20)));
+    let short = in_time(short.read()).await?;
+    short.lost().await;
+    tokio::time::sleep(ms(20)).await;
+    in_time(lock.read())
+        .await?
+        .release()
+        .await
+        .map_err(failure)?;
+    sure(in_time(lock.try_write()).await?.is_none(), "not alone")?;
+    in_time(reader.release()).await
+}
+
+/// Holds permits, and releases the last of them.
+async fn permit(client: &Client, name: &str) -> Result<(), Failure> {
+    let semaphore = client.semaphore(name, 2);
+    let permit = in_time(semaphore.acquire()).await?;
+    in_time(permit.release()).await
 }
 
 /// Takes permits at once, waits for some, and is denied some.

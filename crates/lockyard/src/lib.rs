@@ -122,7 +122,7 @@
 //! An ACL user needs the keys and channels under the prefix (`~lockyard:* &lockyard:*`) and
 //! `+eval +evalsha +subscribe +unsubscribe +publish +ping +hello +time +select +client|setname +client|id`, and what
 //! the scripts use:
-//! `+exists +get +hdel +hget +hgetall +hmget +hset +hsetnx +incr +pexpire +pttl +set +zadd +zcard +zcount
+//! `+del +exists +get +hdel +hget +hgetall +hmget +hset +hsetnx +incr +pexpire +pttl +set +zadd +zcard +zcount
 //! +zrange +zrem +zremrangebyrank +zremrangebyscore +zscore`.
 //! Without the right to subscribe, waiters spin; without the right to publish, they find their turn by looking.
 //!
