@@ -14,6 +14,9 @@ mod rw;
 // So many at once, and no more.
 mod semaphore;
 
+// Processes that wait for each other.
+mod latch;
+
 // How many may start in what time.
 mod limiter;
 
