@@ -2,6 +2,7 @@
 //!
 //! It reads from a pipe that only the process under watch writes to.
 //! The system closes the pipe with its writer, however that ends, and then the command is ended.
+//! Missed is only a kill between the start of the command and the next write, which says whom to end.
 //! A death signal (`PR_SET_PDEATHSIG`) would need no second process, but it exists only on Linux, and reaches the
 //! command alone: what a killed shell script has started would go on.
 

@@ -1,3 +1,6 @@
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use lockyard::Client;
@@ -79,16 +82,30 @@ fn a_command_whose_server_has_died_gets_term_when_the_lease_is_over() {
 }
 
 #[test]
-fn a_loss_is_reported_also_if_the_command_ended_before_it_was_known() {
+fn a_command_that_takes_its_own_lock_away_has_lost_it() {
     let server = Server::start().unwrap();
     let script = format!("trap '' TERM; {PROGRAM} unlock x --force >/dev/null; exit 0");
     let output = output(run(&server.url(), &["--name", "x"], &script));
-    assert_eq!(code(&output), Some(123), "{}", text(&output.stderr));
-    assert!(
-        text(&output.stderr).contains("lost"),
-        "{}",
-        text(&output.stderr)
+    assert_eq!(code(&output), Some(123));
+    let errors = text(&output.stderr);
+    assert!(errors.contains(r#"the hold of "x" is lost"#), "{errors}");
+}
+
+#[test]
+fn a_loss_counts_also_if_only_the_release_tells_of_it() {
+    let server = Server::start().unwrap();
+    let mut command = run(
+        &server.url(),
+        &["--name", "x"],
+        "echo in; read line; exit 0",
     );
+    command.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let (mut run, mut input) = Process::start_with_input(command);
+    run.hears("in");
+    // A deleted key sends no message, and the next renewal is 10 s away.
+    server.command(&["DEL", "lockyard:lock:{x}"]).unwrap();
+    writeln!(input).unwrap();
+    assert_eq!(run.code(), Some(123));
 }
 
 #[tokio::test]
@@ -97,8 +114,7 @@ async fn when_lockyard_is_killed_the_command_gets_term_and_the_lease_ends() {
     let lock = Client::connect(&server.url()).await.unwrap().lock("x");
     let mut killed = Process::start(run(&server.url(), &QUICK, GENTLE));
     killed.hears("ready");
-    killed.signal(Signal::KILL);
-    killed.wait();
+    killed.kill_when_idle();
     killed.hears("TERM");
     // The hold itself stays until its lease is over.
     eventually_async(SOON, async || !lock.is_locked().await.unwrap()).await;
@@ -117,19 +133,33 @@ fn when_lockyard_is_killed_a_stubborn_command_is_killed_with_its_children() {
     let server = Server::start().unwrap();
     let mut killed = Process::start(run(&server.url(), &QUICK, STUBBORN));
     let child = killed.next();
-    killed.signal(Signal::KILL);
-    killed.wait();
+    killed.kill_when_idle();
     eventually(SOON, || is_gone(&child));
+}
+
+#[test]
+fn what_is_sent_to_lockyards_group_leaves_the_watch_alone() {
+    let server = Server::start().unwrap();
+    let script = format!("trap 'echo USR1' USR1; {GENTLE}");
+    let mut command = run(&server.url(), &QUICK, &script);
+    command.process_group(0);
+    let mut killed = Process::start(command);
+    killed.hears("ready");
+    killed.signal_group(Signal::USR1);
+    // It reached lockyard, which passed it on.
+    killed.hears("USR1");
+    killed.kill_when_idle();
+    killed.hears("TERM");
 }
 
 #[test]
 fn a_run_waits_for_the_lease_of_one_that_was_killed_and_no_longer() {
     let server = Server::start().unwrap();
-    let killed = Process::start(run(&server.url(), &QUICK, GENTLE));
+    let mut killed = Process::start(run(&server.url(), &QUICK, GENTLE));
     killed.hears("ready");
     let mut next = Process::start(run(&server.url(), &QUICK, "echo in"));
     let start = Instant::now();
-    killed.signal(Signal::KILL);
+    killed.kill_when_idle();
     next.hears("in");
     assert_eq!(next.code(), Some(0));
     assert!(

@@ -3,7 +3,7 @@ use std::process::{Command, Stdio};
 
 use lockyard::Client;
 use lockyard_testkit::{Server, eventually_async};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{PROGRAM, Process, SOON, run};
 
@@ -14,10 +14,24 @@ const LISTENER: &str = "
     echo ready
     while :; do sleep 0.02; done";
 
+/// The same command, with no signal ignored, as some are for what a script starts in the background.
+fn heedful(command: &Command) -> Command {
+    let mut heedful = Command::new("env");
+    heedful.arg("--default-signal").arg(command.get_program());
+    heedful.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => heedful.env(name, value),
+            None => heedful.env_remove(name),
+        };
+    }
+    heedful
+}
+
 #[test]
 fn each_signal_reaches_the_command_once() {
     let server = Server::start().unwrap();
-    let mut run = Process::start(run(&server.url(), &["--name", "x"], LISTENER));
+    let mut run = Process::start(heedful(&run(&server.url(), &["--name", "x"], LISTENER)));
     run.hears("ready");
     for (signal, name) in [
         (Signal::HUP, "HUP"),
@@ -52,7 +66,8 @@ async fn a_signal_ends_the_wait_and_leaves_the_queue() {
     let lock = Client::connect(&server.url()).await.unwrap().lock("x");
     let guard = lock.acquire().await.unwrap();
     for (signal, number) in [(Signal::INT, 2), (Signal::TERM, 15), (Signal::HUP, 1)] {
-        let mut waiting = Process::start(run(&server.url(), &["--name", "x"], "echo ran"));
+        let mut waiting =
+            Process::start(heedful(&run(&server.url(), &["--name", "x"], "echo ran")));
         eventually_async(SOON, async || lock.inspect().await.unwrap().waiting == 1).await;
         waiting.signal(signal);
         assert_eq!(waiting.code(), Some(128 + number));
@@ -67,8 +82,8 @@ fn a_signal_that_was_ignored_stays_ignored() {
     let script = "
         trap '' HUP
         exec \"$PROGRAM\" run --name x -- sh -c '
-            grep -q ^SigIgn:.*1$ /proc/self/status && echo ignored
             trap \"exit 9\" USR1
+            grep -q \"^SigIgn:.*[13579bdf]$\" /proc/self/status && echo ignored
             while :; do sleep 0.02; done'";
     let mut command = Command::new("sh");
     command
@@ -90,8 +105,9 @@ fn on_a_terminal(server: &Server, command: &str) -> (Process, impl Write + use<>
         .arg(format!("exec {PROGRAM} run --name x -- {command}"))
         .arg("/dev/null")
         .env("LOCKYARD_URL", server.url())
-        .env("SHELL", "/bin/sh")
-        .stdin(Stdio::piped());
+        .env("SHELL", "/bin/sh");
+    let mut terminal = heedful(&terminal);
+    terminal.stdin(Stdio::piped());
     Process::start_with_input(terminal)
 }
 
@@ -111,12 +127,18 @@ fn a_command_in_the_foreground_reads_from_the_terminal() {
 #[test]
 fn a_key_reaches_a_command_in_the_foreground_once() {
     let server = Server::start().unwrap();
-    let listener = "sh -c 'trap \"echo INT\" INT; trap \"exit 9\" QUIT; echo ready; while :; do sleep 0.02; done'";
+    let listener = "sh -c '
+        trap \"echo INT\" INT; trap \"echo USR1\" USR1; trap \"exit 9\" QUIT
+        echo $PPID
+        while :; do :; done'";
     let (mut run, mut keys) = on_a_terminal(&server, listener);
-    run.hears("ready");
+    let lockyard = Pid::from_raw(run.next().parse().unwrap()).unwrap();
     for _ in 0..3 {
         keys.write_all(b"\x03").unwrap();
         run.hears("^CINT");
+        // What lockyard made of the key comes before what it is sent later.
+        kill_process(lockyard, Signal::USR1).unwrap();
+        run.hears("USR1");
     }
     keys.write_all(b"\x1c").unwrap();
     assert_eq!(run.code(), Some(9));

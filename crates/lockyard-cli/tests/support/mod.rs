@@ -8,7 +8,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use lockyard_testkit::eventually;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
 
 /// A generous bound for what takes milliseconds.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
@@ -92,8 +93,24 @@ impl Process {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
+    /// Sends a signal to all in its process group, which it leads.
+    pub(crate) fn signal_group(&self, signal: Signal) {
+        kill_process_group(Pid::from_child(&self.child), signal).unwrap();
+    }
+
     pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Kills it when it sleeps, and so has done all that it does at the start.
+    #[track_caller]
+    pub(crate) fn kill_when_idle(&mut self) {
+        let stat = format!("/proc/{}/stat", self.child.id());
+        eventually(SOON, || {
+            std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "))
+        });
+        self.child.kill().unwrap();
+        self.wait();
     }
 
     /// Waits until it has ended.
