@@ -55,6 +55,8 @@ async fn hold(
     inherited: Option<Owner>,
     signals: &mut Signals,
 ) -> anyhow::Result<u8> {
+    // Before the wait, which may outlast this program's file.
+    let watcher = Watcher::start().context("cannot start the watching process")?;
     let owner = inherited.unwrap_or_else(|| client.owner());
     let lock = client.lock(&options.name).with_owner(&owner).fenced();
     let acquired = tokio::select! {
@@ -68,7 +70,7 @@ async fn hold(
         ));
         return Ok(NOT_ACQUIRED);
     };
-    let code = supervise(options, &guard, signals).await?;
+    let code = supervise(options, &guard, signals, watcher).await?;
     match guard.release().await {
         Ok(()) => Ok(code),
         Err(Error::LeaseLost { .. }) if code == LOST => Ok(LOST),
@@ -86,9 +88,9 @@ async fn supervise(
     options: &Options,
     guard: &LockGuard,
     signals: &mut Signals,
+    mut watcher: Watcher,
 ) -> anyhow::Result<u8> {
     let shares_terminal = in_foreground();
-    let mut watcher = Watcher::start().context("cannot start the watching process")?;
     let (program, command) = command(options, guard);
     let mut job = match Job::start(command, shares_terminal) {
         Ok(job) => job,

@@ -68,6 +68,18 @@ async fn a_command_that_stands_still_is_ended_too() {
     eventually(SOON, || is_gone(&command));
 }
 
+#[tokio::test]
+async fn without_a_grace_the_command_is_killed_at_once() {
+    let server = Server::start().unwrap();
+    let lock = Client::connect(&server.url()).await.unwrap().lock("x");
+    let options = ["--name", "x", "--grace", "0"];
+    let mut run = Process::start(run(&server.url(), &options, STUBBORN));
+    let child = run.next();
+    assert!(lock.force_release().await.unwrap());
+    assert_eq!(run.code(), Some(123));
+    eventually(SOON, || is_gone(&child));
+}
+
 #[test]
 fn a_command_whose_server_has_died_gets_term_when_the_lease_is_over() {
     let server = Server::start().unwrap();

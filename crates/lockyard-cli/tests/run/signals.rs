@@ -5,7 +5,7 @@ use lockyard::Client;
 use lockyard_testkit::{Server, eventually_async};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{PROGRAM, Process, SOON, run};
+use crate::support::{PROGRAM, Process, SOON, is_gone, run};
 
 /// Says each signal that it gets, and ends after TERM.
 const LISTENER: &str = "
@@ -142,4 +142,16 @@ fn a_key_reaches_a_command_in_the_foreground_once() {
     }
     keys.write_all(b"\x1c").unwrap();
     assert_eq!(run.code(), Some(9));
+}
+
+#[tokio::test]
+async fn a_command_in_the_foreground_is_ended_after_a_loss() {
+    let server = Server::start().unwrap();
+    let lock = Client::connect(&server.url()).await.unwrap().lock("x");
+    let (mut run, keys) = on_a_terminal(&server, "sh -c 'echo $$; while :; do sleep 0.02; done'");
+    let command = run.next();
+    assert!(lock.force_release().await.unwrap());
+    assert_eq!(run.code(), Some(123));
+    assert!(is_gone(&command));
+    drop(keys);
 }
