@@ -156,6 +156,17 @@ pub(crate) fn explain(error: &clap::Error) -> ExitCode {
     ExitCode::from(if of_run { run::FAILED } else { 2 })
 }
 
+/// Has standard error show what the library warns of, such as a server that cannot be reached, while it tries on.
+pub(crate) fn show_warnings() {
+    tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::WARN)
+        .with_writer(io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .without_time()
+        .init();
+}
+
 /// Writes a line to standard error.
 pub(crate) fn complain(text: &str) {
     // If standard error is closed there is nobody to tell.

@@ -57,7 +57,10 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         .context("cannot start the runtime")?;
     runtime.block_on(async {
         match command {
-            Command::Run(options) => run::run(&options).await,
+            Command::Run(options) => {
+                cli::show_warnings();
+                run::run(&options).await
+            }
             Command::Ls(options) => locks::ls(&options).await,
             Command::Inspect(options) => locks::inspect(&options).await,
             Command::Unlock(options) => locks::unlock(&options).await,

@@ -148,16 +148,11 @@ fn table<const N: usize>(header: [&str; N], rows: impl Iterator<Item = [String; 
 
 /// A name as it may go to a terminal: names can contain anything.
 pub(crate) fn printable(name: &str) -> String {
-    name.chars()
-        .flat_map(|char| {
-            let (plain, escaped) = if char.is_control() {
-                (None, Some(char.escape_default()))
-            } else {
-                (Some(char), None)
-            };
-            plain.into_iter().chain(escaped.into_iter().flatten())
-        })
-        .collect()
+    let printable = |char: char| match char.is_control() {
+        true => char.escape_default().to_string(),
+        false => char.to_string(),
+    };
+    name.chars().map(printable).collect()
 }
 
 /// A duration for people: below a second in ms, above it in whole seconds.

@@ -52,6 +52,7 @@ When things go wrong:
   The hold is lost if the server cannot be reached for a whole lease, if someone takes the lock away
   or if lockyard is paused for longer than the lease. What the command does between the loss and its
   end is unguarded; a store that compares fencing tokens refuses it.
+  While lockyard waits or renews it tries on, and warns on standard error.
   If lockyard itself is killed, a second process ends the command in the same way, SIGTERM first, and
   the lock is free when its lease ends. Choose a grace below two thirds of the lease, so that the
   command is gone by then. If that process is killed as well, the command goes on.

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::fs;
 
 use lockyard::Client;
 use lockyard_testkit::{Server, eventually_async};
@@ -107,15 +107,23 @@ async fn it_enters_the_hold_of_a_service_that_hands_its_owner_over() {
 }
 
 #[tokio::test]
-async fn a_waiter_whose_server_is_away_goes_on_waiting() {
+async fn a_waiter_whose_server_is_away_says_so_and_goes_on_waiting() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
     let lock = client.lock("x");
     let guard = lock.acquire().await.unwrap();
-    let mut waiting = Process::start(run(&server.url(), &["--name", "x"], "echo in"));
+    let folder = tempfile::tempdir().unwrap();
+    let errors = folder.path().join("errors");
+    let mut command = run(&server.url(), &["--name", "x"], "echo in");
+    command.stderr(fs::File::create(&errors).unwrap());
+    let mut waiting = Process::start(command);
     eventually_async(SOON, async || lock.inspect().await.unwrap().waiting == 1).await;
     server.kill();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    // The next look fails, and a warning tells of it.
+    eventually_async(SOON, async || {
+        fs::read_to_string(&errors).unwrap().contains("WARN")
+    })
+    .await;
     assert!(waiting.is_running());
     // All data is lost, so the lock is free.
     server.restart().unwrap();
