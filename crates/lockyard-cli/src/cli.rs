@@ -27,7 +27,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Runs a command under a lock
+    /// Runs a command under a lock, or under permits of a semaphore
     ///
     /// The command starts when the lock is acquired. The lock is renewed while the command runs,
     /// and released when it has ended; what it leaves running in the background is not waited for.
