@@ -2,7 +2,7 @@
 
 use lockyard_lua::latch::{COUNT, DOWN, SET};
 use lockyard_lua::lock::{ACQUIRE, INSPECT, RELEASE, RENEW};
-use lockyard_lua::rate::TAKE;
+use lockyard_lua::rate::{INSPECT as OWED, TAKE};
 
 use super::steps::{Id, Ticket};
 
@@ -170,6 +170,15 @@ pub(super) fn take(asks: &[Ask], valid: u64) -> Call {
         script: TAKE,
         keys: asks.iter().map(|(limiter, ..)| rate(*limiter)).collect(),
         args,
+    }
+}
+
+/// What is owed of a limiter.
+pub(super) fn owed(limiter: usize) -> Call {
+    Call {
+        script: OWED,
+        keys: vec![rate(limiter)],
+        args: Vec::new(),
     }
 }
 
