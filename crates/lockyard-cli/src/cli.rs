@@ -36,11 +36,11 @@ pub(crate) enum Command {
     #[command(after_long_help = run::HELP)]
     Run(run::Options),
 
-    /// Lists the locks that are held or waited for
+    /// Lists what is held, waited for, counted down or owed
     #[command(after_long_help = locks::LS_HELP)]
     Ls(locks::LsOptions),
 
-    /// Tells who holds a lock and who waits for it
+    /// Tells who holds a lock, or anything else that has a name, and who waits for it
     #[command(after_long_help = locks::INSPECT_HELP)]
     Inspect(locks::InspectOptions),
 
