@@ -27,6 +27,7 @@ use crate::gather;
 use crate::hold::Hold;
 use crate::id::{Kind, Outcome, Spec, Terms};
 use crate::lease::{Lease, margin};
+use crate::metrics;
 use crate::nests::Nest;
 use crate::owner::Owner;
 use crate::reply::{self, Acquired};
@@ -88,6 +89,7 @@ pub(crate) async fn acquire(
         ticket: 0,
         came: now,
         seat: None,
+        contended: false,
     };
     let waits = acquire.waits();
     acquire.terms.passes &= acquire.owner.is_none() && is_plain(terms);
@@ -99,9 +101,12 @@ pub(crate) async fn acquire(
         lock = spec.name,
         owner = acquire.owner.as_ref().map(Owner::text)
     );
-    let hold = acquire.repeat().instrument(span).await?;
+    let measured = metrics::Attempt::new(spec);
+    let hold = acquire.repeat().instrument(span).await;
+    let wait = core.now().since(now);
+    measured.ended(&hold, wait);
+    let hold = hold?;
     if let Some(hold) = &hold {
-        let wait = core.now().since(now);
         tracing::debug!(lock = spec.name, owner = %hold.owner_text(), ?wait, outcome = "acquired", "acquired");
     }
     Ok(hold)
@@ -119,6 +124,8 @@ pub(crate) struct Acquire<'a> {
     came: Moment,
     /// Where it waits with others, if it does.
     seat: Option<Seat>,
+    /// Whether it has had to wait.
+    contended: bool,
 }
 
 /// Whether one hold with these terms is as good as another.
@@ -152,7 +159,10 @@ impl Acquire<'_> {
                 Attempt::Held(hold) => return Ok(Some(hold)),
                 Attempt::Over => return Ok(None),
                 Attempt::Busy if !self.waits() || core.now() >= self.until => return Ok(None),
-                Attempt::Busy => spin.sleep(core, self.until).await,
+                Attempt::Busy => {
+                    self.contend();
+                    spin.sleep(core, self.until).await;
+                }
                 Attempt::Again => {}
                 Attempt::Failed(fault) => {
                     if let Some(seat) = &self.seat {
@@ -171,6 +181,13 @@ impl Acquire<'_> {
                     retry.sleep().await;
                 }
             }
+        }
+    }
+
+    /// It has to wait, which is measured the first time.
+    fn contend(&mut self) {
+        if !std::mem::replace(&mut self.contended, true) {
+            metrics::contended(self.runtime.core(), self.spec);
         }
     }
 
@@ -238,8 +255,10 @@ impl Acquire<'_> {
                 {
                     // The place is no longer this task's alone.
                     ask.claim.taken();
+                    self.contend();
                     return Ok(Attempt::Again);
                 }
+                self.contend();
                 self.stand(ask.claim, ask.told).await
             }
             refused => {
@@ -280,6 +299,7 @@ impl Acquire<'_> {
 
     /// Waits with others until it is its turn, or until time is up.
     async fn turn(&mut self) -> Result<Attempt, Error> {
+        self.contend();
         let Some(seat) = &mut self.seat else {
             return Ok(Attempt::Again);
         };

@@ -53,6 +53,13 @@ impl Handle {
         &self.name
     }
 
+    /// Sets what metrics call it.
+    pub fn set_label(&mut self, label: &str) {
+        if let Some(spec) = &mut self.spec {
+            *spec = Arc::new(spec.labelled(label));
+        }
+    }
+
     /// What the handles and guards of the client share.
     #[must_use]
     pub fn runtime(&self) -> &Arc<Runtime> {

@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::acquire::{Wait, acquire};
-use crate::backend::{Fault, Lane};
+use crate::backend::{Fault, Lane, Moment};
 use crate::breakages::broken;
 use crate::cell::{Cell, FencingToken, HoldState};
 use crate::core::Core;
@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::id::{Phase, Spec};
 use crate::lease::{Lease, checked};
 use crate::leaving::Parting;
+use crate::metrics;
 use crate::owner::Owner;
 use crate::renewal::{self, Renewal};
 use crate::retry::Retry;
@@ -30,6 +31,8 @@ pub struct Hold {
     share: u64,
     cell: Arc<Cell>,
     open: bool,
+    /// When it began, if that is measured.
+    began: Option<Moment>,
 }
 
 impl Hold {
@@ -49,6 +52,7 @@ impl Hold {
             share,
             cell,
             open: true,
+            began: metrics::now(runtime.core()),
         }
     }
 
@@ -215,6 +219,7 @@ impl Hold {
     fn log_release(&self, outcome: &'static str) {
         let held = self.core().now().since(self.cell.since);
         tracing::debug!(lock = self.spec.name, owner = %self.owner_text(), ?held, outcome, "released");
+        metrics::held(self.core(), &self.spec, self.began);
     }
 
     /// What is told of a hold that is lost.

@@ -23,6 +23,21 @@ pub struct Spec {
     pub name: String,
     /// The main key and its parts, as the scripts expect them.
     pub keys: Vec<Bytes>,
+    /// What metrics call it.
+    pub label: Option<Arc<str>>,
+}
+
+impl Spec {
+    /// The same, under another label.
+    #[must_use]
+    pub fn labelled(&self, label: &str) -> Self {
+        Self {
+            family: self.family,
+            name: self.name.clone(),
+            keys: self.keys.clone(),
+            label: Some(label.into()),
+        }
+    }
 }
 
 impl fmt::Debug for Spec {

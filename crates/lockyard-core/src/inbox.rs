@@ -11,6 +11,7 @@ use crate::breakages::broken;
 use crate::cell::Cell;
 use crate::core::Core;
 use crate::id::{Phase, seq_of};
+use crate::metrics::{self, Loss};
 use crate::reply::token;
 use crate::state::State;
 
@@ -59,12 +60,13 @@ fn on_message(core: &Core, message: &[u8], now: Moment) {
                 core.with(|state| {
                     state
                         .lose(seq, now)
-                        .then(|| state.get(seq).map(|id| id.spec.name.clone()))
+                        .then(|| state.get(seq).map(|id| id.spec.clone()))
                 })
             });
-            if let Some(Some(name)) = lost {
+            if let Some(Some(spec)) = lost {
+                metrics::lost(&spec, Loss::Revoked);
                 tracing::warn!(
-                    lock = name,
+                    lock = spec.name,
                     outcome = "lost",
                     "the hold was released by force"
                 );

@@ -9,6 +9,7 @@ use crate::breakages::broken;
 use crate::cell::HoldState;
 use crate::error::Error;
 use crate::id::{Leaving, Outcome, Phase};
+use crate::metrics::{self, Loss};
 use crate::state::State;
 
 /// How a guard's release meets its hold.
@@ -61,6 +62,10 @@ impl State {
         held.shares.retain(|share| share.number != number);
         let (state, deadline) = (held.cell.state(now), held.cell.deadline());
         if held.shares.is_empty() {
+            if state == HoldState::Lost && matches!(id.phase, Phase::Held(_)) {
+                // The watchdog has not seen it yet, and will not any more.
+                metrics::lost(&id.spec, Loss::Expired);
+            }
             if self.pass(seq, now) {
                 return Some(Parting::Passed);
             }

@@ -30,6 +30,7 @@ mod late;
 mod lease;
 mod leaving;
 mod lines;
+mod metrics;
 mod name;
 mod named;
 mod nests;

@@ -38,6 +38,11 @@ impl Lines {
         first
     }
 
+    /// How many wait for a key.
+    pub(crate) fn len(&self, key: &Bytes) -> usize {
+        self.0.get(key).map_or(0, |line| line.waiters.len())
+    }
+
     pub(crate) fn first(&self, key: &Bytes) -> Option<u64> {
         self.0.get(key)?.waiters.first().map(|(_, seq)| *seq)
     }

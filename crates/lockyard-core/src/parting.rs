@@ -12,6 +12,7 @@ use crate::gather::{self, Item};
 use crate::hold::Hold;
 use crate::inbox;
 use crate::leaving::Last;
+use crate::metrics::{self, Loss};
 use crate::reply::{self, Answer};
 use crate::retry::Retry;
 
@@ -38,7 +39,10 @@ impl Hold {
                     }
                     // Absent in answer to a second sending: the first one did it.
                     return match answer {
-                        Answer::Absent if first => Err(self.lease_lost()),
+                        Answer::Absent if first => {
+                            metrics::lost(&self.spec, Loss::Gone);
+                            Err(self.lease_lost())
+                        }
                         _ => Ok(()),
                     };
                 }

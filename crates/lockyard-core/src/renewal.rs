@@ -13,6 +13,7 @@ use crate::core::Core;
 use crate::error::{ServerError, ServerErrorKind};
 use crate::id::{Id, Outcome, Phase, Spec};
 use crate::lease::margin;
+use crate::metrics::{self, Loss};
 use crate::reply::{self, Renewed};
 use crate::state::State;
 
@@ -232,6 +233,7 @@ fn settle(
         Renewed::Gone if waits => state.tell(seq, Outcome::Gone, now),
         Renewed::Gone => {
             if state.lose(seq, now) {
+                metrics::lost(&renewal.spec, Loss::Gone);
                 tracing::warn!(
                     lock = renewal.spec.name,
                     outcome = "lost",
@@ -273,7 +275,9 @@ fn renewed(state: &mut State, renewal: &Renewal, deadline: Moment, sent: Moment,
     };
     let behind = renewal.count != held.shares.len();
     if !held.cell.extend(now, deadline) {
-        state.lose(renewal.seq, now);
+        if state.lose(renewal.seq, now) {
+            metrics::lost(&renewal.spec, Loss::Expired);
+        }
         return;
     }
     held.cell.set_unsure(false);
@@ -298,6 +302,7 @@ fn failed(core: &Core, state: &mut State, renewal: &Renewal) {
     let due = match &id.phase {
         Phase::Held(held) => {
             held.cell.set_unsure(true);
+            metrics::renewal_failed(&id.spec);
             let retry = (held.cell.remaining(now) / 8)
                 .clamp(Duration::from_millis(10), Duration::from_secs(1));
             now.after(retry).min(held.cell.deadline())

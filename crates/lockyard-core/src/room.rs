@@ -182,6 +182,18 @@ impl Drop for Seat {
     }
 }
 
+impl Rooms {
+    /// How many tasks wait for a key, and how many places in its queue are theirs.
+    pub(crate) fn waiting(&self, key: &Bytes) -> (usize, usize) {
+        let doors = (key.clone(), Duration::ZERO)..=(key.clone(), Duration::MAX);
+        let rooms = self.0.range(doors);
+        rooms.fold((0, 0), |(tasks, places), (_, room)| {
+            let place = usize::from(matches!(room.place, Place::Queued(_)));
+            (tasks + room.tasks.len(), places + place)
+        })
+    }
+}
+
 impl Room {
     fn join(&mut self, arrival: (Moment, u64)) -> oneshot::Receiver<Turn> {
         let (tell, told) = oneshot::channel();

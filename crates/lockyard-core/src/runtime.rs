@@ -14,6 +14,7 @@ use crate::connect::connect;
 use crate::core::{Core, inbox_prefix};
 use crate::error::{Error, ServerError};
 use crate::id::Spec;
+use crate::metrics;
 use crate::name;
 use crate::options::ClientOptions;
 use crate::owner::Owner;
@@ -43,6 +44,7 @@ impl Runtime {
         events: UnboundedReceiver<Event>,
         options: ClientOptions,
     ) -> Result<(Arc<Self>, impl Future<Output = ()> + Send + 'static), Error> {
+        metrics::describe();
         let core = Arc::new(Core::new(backend, options.checked()?));
         Ok((
             Arc::new(Self { core: core.clone() }),
@@ -83,6 +85,7 @@ impl Runtime {
             family,
             name: name.to_owned(),
             keys,
+            label: None,
         }))
     }
 

@@ -112,6 +112,13 @@ impl State {
         self.agenda.get(seq)
     }
 
+    /// How many tasks of this client wait for a key.
+    pub(crate) fn waiting(&self, key: &Bytes) -> usize {
+        let (tasks, places) = self.rooms.waiting(key);
+        // Behind a place that is shared stand the tasks of its room.
+        (self.lines.len(key) + tasks).saturating_sub(places)
+    }
+
     /// When the watchdog has something to do next.
     pub(crate) fn next_wake(&self) -> Option<Moment> {
         let first = [

@@ -22,6 +22,7 @@ use crate::countdown;
 use crate::gather;
 use crate::id::Phase;
 use crate::inbox;
+use crate::metrics::{self, Loss};
 use crate::opening;
 use crate::releases::{self, Release};
 use crate::renewal::{self, Renewal};
@@ -96,6 +97,7 @@ fn collect(state: &mut State, now: Moment, look: Duration) -> Work {
             && held.cell.state(now) == HoldState::Lost
         {
             tracing::warn!(lock = id.spec.name, outcome = "lost", "the lease ran out");
+            metrics::lost(&id.spec, Loss::Expired);
             state.lose(seq, now);
             continue;
         }

@@ -49,6 +49,14 @@ impl FairLock {
         self.lock.name()
     }
 
+    /// The same lock, under a label of its own in metrics; see [`Lock::with_label`].
+    #[must_use]
+    pub fn with_label(self, label: impl AsRef<str>) -> Self {
+        Self {
+            lock: self.lock.with_label(label),
+        }
+    }
+
     /// The same lock, acquired with another lease; see [`Lock::with_lease`].
     #[must_use]
     pub fn with_lease(self, lease: Lease) -> Self {

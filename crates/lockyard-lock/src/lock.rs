@@ -84,6 +84,16 @@ impl Lock {
         self.handle.name()
     }
 
+    /// The same lock, under a label of its own in metrics, where its name does not appear.
+    ///
+    /// It means something only with the feature `metrics` of the crate `lockyard`.
+    /// Choose few labels, such as `stock` for all of `stock:1`, `stock:2` and so on.
+    #[must_use]
+    pub fn with_label(mut self, label: impl AsRef<str>) -> Self {
+        self.handle.set_label(label.as_ref());
+        self
+    }
+
     /// The same lock, acquired with another lease.
     ///
     /// A lease below 10 ms or above 10 years is [`Error::InvalidLease`] at the first acquire.

@@ -71,6 +71,15 @@ impl Semaphore {
         self.handle.name()
     }
 
+    /// The same semaphore, under a label of its own in metrics, where its name does not appear.
+    ///
+    /// It means something only with the feature `metrics` of the crate `lockyard`.
+    #[must_use]
+    pub fn with_label(mut self, label: impl AsRef<str>) -> Self {
+        self.handle.set_label(label.as_ref());
+        self
+    }
+
     /// The same semaphore, with another lease for what is acquired.
     ///
     /// A lease below 10 ms or above 10 years is [`Error::InvalidLease`] at the first acquire.
