@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use lockyard::{Lease, LockInfo, RwLockInfo, SemaphoreInfo};
 use serde::Serialize;
 
+use crate::locks::facts::{self, Holder, Permit, Reader, Waiter};
 use crate::locks::kind::Kind;
 use crate::locks::look::Seen;
 use crate::locks::options::InspectOptions;
-use crate::locks::view::{self, Holder, Permit, Reader, Waiter, ms};
+use crate::locks::view::{self, ms};
 
 /// The object that `--json` prints.
 #[derive(Debug, Serialize)]
@@ -120,7 +121,7 @@ impl Document<'_> {
                 waiting,
             } => {
                 if !holders.is_empty() {
-                    parts.push(view::holders(holders).to_string());
+                    parts.push(facts::holders(holders).to_string());
                 }
                 (waiters, *waiting)
             }
@@ -131,10 +132,10 @@ impl Document<'_> {
                 waiting,
             } => {
                 if !holders.is_empty() {
-                    parts.push(view::holders(holders).to_string());
+                    parts.push(facts::holders(holders).to_string());
                 }
                 if !readers.is_empty() {
-                    parts.push(view::readers(readers).to_string());
+                    parts.push(facts::readers(readers).to_string());
                 }
                 (waiters, *waiting)
             }
@@ -149,7 +150,7 @@ impl Document<'_> {
                     parts.push(format!("{held} permits of {limit} are held"));
                 }
                 if !permits.is_empty() {
-                    parts.push(view::permits(permits).to_string());
+                    parts.push(facts::permits(permits).to_string());
                 }
                 (waiters, *waiting)
             }
@@ -167,7 +168,7 @@ impl Document<'_> {
         if waiters.is_empty() {
             parts.push(format!("nobody waits for {name}"));
         } else {
-            parts.push(view::waiters(waiters).to_string());
+            parts.push(facts::waiters(waiters).to_string());
         }
         let more = waiting.saturating_sub(waiters.len() as u64);
         if more > 0 {

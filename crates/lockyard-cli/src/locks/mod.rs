@@ -1,5 +1,6 @@
 //! `lockyard ls`, `inspect` and `unlock`: what operators need.
 
+mod facts;
 mod inspect;
 mod kind;
 mod look;

@@ -1,9 +1,8 @@
 //! What `ls` tells of one name.
 
+use comfy_table::Table;
 use lockyard::HolderInfo;
 use serde::Serialize;
-
-use comfy_table::Table;
 
 use crate::locks::kind::Kind;
 use crate::locks::look::Seen;

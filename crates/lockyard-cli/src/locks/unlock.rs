@@ -6,9 +6,10 @@ use lockyard::{HolderInfo, Lease, ReaderInfo};
 use serde::Serialize;
 
 use crate::cli::complain;
+use crate::locks::facts::{Holder, Reader};
 use crate::locks::kind::{Kind, Lockable};
 use crate::locks::options::UnlockOptions;
-use crate::locks::view::{self, Holder, Reader};
+use crate::locks::view;
 
 /// The object that `--json` prints.
 #[derive(Debug, Serialize)]
