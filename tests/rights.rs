@@ -190,7 +190,36 @@ async fn everything(
         .await
         .map_err(failure)?;
     sure(!in_time(lock.is_locked()).await?, "somebody is left")?;
+    read_and_write(server, one, two, name).await?;
     limit(one, name).await
+}
+
+/// Reads together, after a reader that is gone, and writes alone; goes from one to the other, and loses all by force.
+async fn read_and_write(
+    server: &Server,
+    one: &Client,
+    two: &Client,
+    name: &str,
+) -> Result<(), Failure> {
+    let (lock, other) = (one.rw_lock(name), two.rw_lock(name));
+    let readers = format!("lockyard:rw.readers:{{{name}}}");
+    server.command(&["ZADD", &readers, "1", "gone"]).unwrap();
+    let writing = in_time(lock.write()).await?;
+    let waiting = tokio::spawn(async move { other.read().await });
+    let start = Instant::now();
+    while in_time(lock.inspect()).await?.waiting == 0 {
+        sure(start.elapsed() < PATIENCE, "nobody came to read")?;
+        tokio::time::sleep(ms(2)).await;
+    }
+    let reading = in_time(writing.downgrade()).await?;
+    let beside = in_time(waiting).await?.map_err(failure)?;
+    sure(in_time(lock.reader_count()).await? == 2, "miscounted")?;
+    in_time(beside.release()).await?;
+    let writing = in_time(reading.try_upgrade()).await?;
+    in_time(writing.ok_or("not alone")?.release()).await?;
+    sure(in_time(lock.force_release()).await?, "nobody read")?;
+    let lost = tokio::time::timeout(PATIENCE, reading.lost()).await;
+    lost.map_err(failure)
 }
 
 /// Takes permits at once, waits for some, and is denied some.

@@ -39,7 +39,10 @@ pub(crate) struct Id {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Acquired {
     Held(String),
-    Queued { ticket: u64, look: u64 },
+    Queued {
+        ticket: u64,
+        look: u64,
+    },
     Busy,
     Stale,
     Unfenced,

@@ -45,15 +45,16 @@ fn steps(family: Family) -> impl Strategy<Value = Vec<Step>> {
     let reads = prop::bool::weighted(if rw { 0.6 } else { 0.0 });
     let some = || prop::collection::vec(0..12usize, 1..4);
     let who = (0..OWNERS.len(), 0..CLIENTS.len());
-    let acquire = (who, mode(), any::<bool>(), reads).prop_map(
-        |((owner, client), mode, fenced, reads)| Step::Acquire {
-            owner,
-            client,
-            mode,
-            fenced,
-            reads,
-        },
-    );
+    let acquire =
+        (who, mode(), any::<bool>(), reads).prop_map(|((owner, client), mode, fenced, reads)| {
+            Step::Acquire {
+                owner,
+                client,
+                mode,
+                fenced,
+                reads,
+            }
+        });
     let step = prop_oneof![
         8 => acquire,
         1 => (0..12usize, mode()).prop_map(|(at, mode)| Step::Copy(at, mode)),
