@@ -53,7 +53,10 @@ impl Core {
             inbox: inbox.into(),
             terms: terms.into(),
             prefix: options.prefix.clone(),
-            state: Mutex::new(State::new(options.operation_timeout)),
+            state: Mutex::new(State::new(
+                options.operation_timeout,
+                options.waiter_timeout,
+            )),
             backend,
             options,
             numbers: AtomicU64::new(1),

@@ -38,6 +38,7 @@ mod releases;
 mod renewal;
 mod reply;
 mod retry;
+mod room;
 mod runtime;
 mod script;
 mod state;

@@ -59,6 +59,13 @@ impl Lock {
     #[doc(hidden)]
     #[must_use]
     pub fn new(runtime: &Arc<Runtime>, name: &str) -> Self {
+        let mut lock = Self::strict(runtime, name);
+        lock.handle.terms.passes = true;
+        lock
+    }
+
+    /// A lock that no task passes on.
+    pub(crate) fn strict(runtime: &Arc<Runtime>, name: &str) -> Self {
         Self {
             handle: Handle::new(runtime, &FAMILY, name, Kind::Exclusive),
         }
