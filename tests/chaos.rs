@@ -99,6 +99,10 @@ fn withstand(seed: u64, length: Duration) -> String {
         claims.iter().filter(|claim| claim.renewed).count() > 10,
         "{report}"
     );
+    assert!(
+        claims.iter().filter(|claim| claim.reads).count() > 10,
+        "{report}"
+    );
     report
 }
 
@@ -226,11 +230,12 @@ impl Run {
         let claims = claims(&history);
         let count = |chosen: fn(&&Claim) -> bool| claims.iter().filter(chosen).count();
         let mut report = format!(
-            "seed {}: {} events, {} samples; {scripts} scripts; {} holds, {} of them renewed, {} lost; faults {:?}",
+            "seed {}: {} events, {} samples; {scripts} scripts; {} holds, {} of them to read, {} renewed, {} lost; faults {:?}",
             self.seed,
             history.events.len(),
             history.samples.len(),
             claims.len(),
+            count(|claim| claim.reads),
             count(|claim| claim.renewed),
             count(|claim| claim.lost.is_some()),
             self.faults.counts(),

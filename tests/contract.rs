@@ -111,6 +111,7 @@ macro_rules! contract {
                     a_free_lock_is_acquired_and_released
                     a_waiter_is_granted_when_the_holder_releases
                     an_owner_re_enters_what_it_holds
+                    of_many_tasks_of_several_clients_one_is_inside_at_a_time
                 }
                 fencing: {
                     a_fenced_re_entry_has_the_token_of_the_hold
@@ -208,6 +209,7 @@ macro_rules! contract {
                 queue: {
                     killed_waiters_at_the_head_of_the_queue_hold_nobody_up
                     a_grant_that_nobody_takes_any_more_is_passed_on
+                    a_newcomer_does_not_overtake_who_waits_for_a_lock_that_fell_free
                     a_key_that_vanished_does_not_keep_the_queue_waiting
                 }
                 waiting: {

@@ -5,6 +5,9 @@
 // What every mutual exclusion must do, once for all of them.
 mod contract;
 
+// The fair lock beside the plain one.
+mod fair;
+
 // What only a read-write lock does.
 mod rw;
 

@@ -358,3 +358,23 @@ pub(crate) async fn a_key_that_vanished_does_not_keep_the_queue_waiting<M: Exclu
     guard.release().await.unwrap();
     soon(waiter).await.unwrap().release().await.unwrap();
 }
+
+// Red if a try takes what is free without a look at the queue (acquire.lua).
+pub(crate) async fn a_newcomer_does_not_overtake_who_waits_for_a_lock_that_fell_free<
+    M: Exclusive,
+>() {
+    let server = Server::start().unwrap();
+    let (holder, waits) = (patient(&server.url()).await, patient(&server.url()).await);
+    let newcomer = patient(&server.url()).await;
+    for _ in 0..5 {
+        let held = M::of(&holder, "x").acquire().await.unwrap();
+        let waiter = wait(&M::of(&waits, "x"));
+        until_waiting(&M::of(&holder, "x"), 1).await;
+        // Nobody tells the waiter: it would look after minutes.
+        server.command(&["DEL", &M::key("x")]).unwrap();
+        let tried = M::of(&newcomer, "x").try_acquire().await.unwrap();
+        assert!(tried.is_none());
+        soon(waiter).await.unwrap().release().await.unwrap();
+        drop(held);
+    }
+}
