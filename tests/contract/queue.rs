@@ -359,7 +359,7 @@ pub(crate) async fn a_key_that_vanished_does_not_keep_the_queue_waiting<M: Exclu
     soon(waiter).await.unwrap().release().await.unwrap();
 }
 
-// Red if a try takes what is free without a look at the queue (acquire.lua).
+// Red if a try takes what is free and neither grants before nor looks at the queue (acquire.lua).
 pub(crate) async fn a_newcomer_does_not_overtake_who_waits_for_a_lock_that_fell_free<
     M: Exclusive,
 >() {

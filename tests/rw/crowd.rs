@@ -167,6 +167,7 @@ async fn twenty_thousand_dead_waiters_are_cleaned_up_by_short_scripts_and_the_li
         (format!("{ticket}"), entry)
     };
     add(&server, QUEUE, (0..20_000).map(dead));
+    let scripts = server.scripts().unwrap();
     let mut held = holder;
     for waiter in living {
         let began = Instant::now();
@@ -178,4 +179,7 @@ async fn twenty_thousand_dead_waiters_are_cleaned_up_by_short_scripts_and_the_li
     let gone = async || server.keys("*").unwrap().is_empty();
     lockyard_testkit::eventually_async(SOON, gone).await;
     assert_quick_scripts(&server);
+    // A hundred of them each.
+    let scripts = server.scripts().unwrap() - scripts;
+    assert!((200..=220).contains(&scripts), "{scripts} scripts");
 }

@@ -7,6 +7,8 @@ use tokio::time::Instant;
 
 use super::{reads, until_waiting, writes};
 use crate::contract::site::Site;
+use crate::scripts::bare::{Bare, Id, LEASE, id};
+use crate::scripts::family::Family;
 use crate::support::{SOON, client, ms, patient, soon};
 
 /// The deadlines of all who read, by their hold ids.
@@ -76,7 +78,28 @@ async fn a_dead_readers_hold_ends_with_its_own_lease_whoever_renews() {
     soon(writer).await.unwrap().release().await.unwrap();
 }
 
-// Red without `GT` in `put` of rw.lua, and if `put` sets the deadlines of others.
+// Red without `GT` in `put` of rw.lua: then each check of a fixed lease ends it.
+#[test]
+fn neither_a_check_nor_a_late_renewal_shortens_a_readers_lease() {
+    let server = Server::start().unwrap();
+    let lock = Bare::of(Family::Rw, &server.url());
+    let reader = Id {
+        reads: true,
+        ..id("a:1", "c", 1)
+    };
+    lock.acquire(&reader, "try");
+    let before = lock.readers();
+    for lease in [0, LEASE / 2] {
+        lock.renew_all(&[(&lock, &reader, lease, 1)]);
+        assert_eq!(lock.readers(), before);
+    }
+    lock.renew_all(&[(&lock, &reader, 2 * LEASE, 1)]);
+    let later = |(one, other): (u64, u64)| other > one + LEASE / 2;
+    let pairs = before.into_values().zip(lock.readers().into_values());
+    assert!(pairs.into_iter().all(later));
+}
+
+// Red if `put` of a reader sets the deadlines of others.
 #[tokio::test]
 async fn a_short_lease_shortens_no_other_and_a_long_one_lengthens_none() {
     let server = Server::start().unwrap();
