@@ -8,11 +8,17 @@ mod contract;
 // The fair lock beside the plain one.
 mod fair;
 
+// Tasks of one client that pass a lock on.
+mod passing;
+
 // What only a read-write lock does.
 mod rw;
 
 // So many at once, and no more.
 mod semaphore;
+
+// Processes that wait for each other.
+mod latch;
 
 // How many may start in what time.
 mod limiter;

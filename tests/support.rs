@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use lockyard::{Client, ClientOptions, Error, Owner};
-use lockyard_lua::{lock, rate, rw, semaphore};
+use lockyard_lua::{latch, lock, rate, rw, semaphore};
 use lockyard_testkit::{Server, eventually_async, redis};
 use tokio::task::JoinHandle;
 
@@ -194,15 +194,21 @@ pub(crate) enum Script {
     Release,
     Inspect,
     Take,
+    Set,
+    Count,
+    Down,
 }
 
 impl Script {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 8] = [
         Self::Acquire,
         Self::Renew,
         Self::Release,
         Self::Inspect,
         Self::Take,
+        Self::Set,
+        Self::Count,
+        Self::Down,
     ];
 
     /// One for each family.
@@ -213,6 +219,9 @@ impl Script {
             Self::Release => &[lock::RELEASE, rw::RELEASE, semaphore::RELEASE],
             Self::Inspect => &[lock::INSPECT, rw::INSPECT, semaphore::INSPECT],
             Self::Take => &[rate::TAKE],
+            Self::Set => &[latch::SET],
+            Self::Count => &[latch::COUNT],
+            Self::Down => &[latch::DOWN],
         }
     }
 
