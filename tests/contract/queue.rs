@@ -32,7 +32,7 @@ impl<M: Exclusive> Line<M> {
     /// The next one queues, through a client of its choice.
     async fn queue(&mut self, client: &Client) {
         let (lock, entered, number) = (
-            M::of(&client, self.lock.name()),
+            M::of(client, self.lock.name()),
             self.entered.clone(),
             self.waiters.len(),
         );
@@ -156,7 +156,7 @@ pub(crate) async fn ten_thousand_waiters_are_served_in_order_when_the_holder_die
     let waiters: Vec<_> = (0..10_000)
         .map(|number| {
             let client = &clients[number % 2];
-            let (lock, entered) = (M::of(&client, "x"), entered.clone());
+            let (lock, entered) = (M::of(client, "x"), entered.clone());
             tokio::spawn(async move {
                 let guard = lock.acquire().await.unwrap();
                 entered.lock().unwrap().push(guard.owner());

@@ -162,7 +162,7 @@ async fn twenty_thousand_dead_waiters_are_cleaned_up_by_short_scripts_and_the_li
     let dead = |number: usize| {
         // Between the living, 5 000 behind each; those of one ticket stand in the order of their names.
         let ticket = tickets[number / 5_000].1 + 1.0;
-        let kind = if number % 3 == 0 { "-" } else { "r" };
+        let kind = if number.is_multiple_of(3) { "-" } else { "r" };
         let entry = format!("{}|{kind}|1|30000|10000", hold(number));
         (format!("{ticket}"), entry)
     };
