@@ -1,0 +1,173 @@
+//! What both layers that limit requests have in common: whom they ask, for how long, and what becomes of the answer.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Request, Response};
+use lockyard::Error;
+use tracing::{debug, info, warn};
+
+use crate::counts::Counters;
+use crate::outage::{Outage, WhenAway};
+use crate::refusal::Refusal;
+
+/// Finds the limit of a request; `None` for one that is not limited.
+type Choose<H> = Arc<dyn Fn(&Parts) -> Option<H> + Send + Sync>;
+
+/// Makes the answer to a request that is refused.
+type Respond = Arc<dyn Fn(&Refusal) -> Response<Bytes> + Send + Sync>;
+
+/// How a layer limits.
+pub(crate) struct Gate<H> {
+    choose: Choose<H>,
+    pub(crate) wait: Duration,
+    pub(crate) when_away: WhenAway,
+    pub(crate) outage: Arc<Outage>,
+    pub(crate) respond: Respond,
+    pub(crate) counters: Arc<Counters>,
+}
+
+impl<H> Gate<H> {
+    pub(crate) fn new<K: Into<Option<H>>>(
+        choose: impl Fn(&Parts) -> K + Send + Sync + 'static,
+        wait: Duration,
+    ) -> Self {
+        Self {
+            choose: Arc::new(move |parts| choose(parts).into()),
+            wait,
+            when_away: WhenAway::default(),
+            outage: Arc::new(Outage::new(Duration::from_secs(1))),
+            respond: Arc::new(Refusal::response),
+            counters: Arc::default(),
+        }
+    }
+
+    /// The limit of a request.
+    pub(crate) fn limit_of<B>(&self, request: Request<B>) -> (Option<H>, Request<B>) {
+        let (parts, body) = request.into_parts();
+        let limit = (self.choose)(&parts);
+        (limit, Request::from_parts(parts, body))
+    }
+
+    /// What becomes of a request without asking, as the server is away; `None` if it is to ask.
+    pub(crate) fn away(&self) -> Option<Result<(), Refusal>> {
+        self.outage.why().map(|why| self.unasked(why))
+    }
+
+    /// What becomes of a request that was answered like this; `None` stands for one that goes on unlimited.
+    pub(crate) fn judge<P>(
+        &self,
+        name: &str,
+        answer: Result<Result<P, Refusal>, Error>,
+    ) -> Result<Option<P>, Refusal> {
+        let error = match answer {
+            Ok(answer) => return self.answered(name, answer),
+            Err(error) => Arc::new(error),
+        };
+        let refusal = match *error {
+            Error::Unreachable { .. }
+            | Error::Refused { .. }
+            | Error::LeaseLost { .. }
+            | Error::Closed => {
+                if self.outage.begin(&error) {
+                    warn!(name, error = %Chain(&error), when_away = ?self.when_away, "the limit cannot be asked");
+                }
+                return self.unasked(error).map(|()| None);
+            }
+            Error::InvalidPermits { .. } => {
+                // No permits in all: an operator lets nobody in.
+                let busy = Refusal::Busy {
+                    name: name.to_owned(),
+                };
+                return self.answered(name, Err(busy));
+            }
+            Error::InvalidName { .. } => Refusal::InvalidKey { source: error },
+            _ => Refusal::Misconfigured { source: error },
+        };
+        self.counters.failed.count();
+        match &refusal {
+            Refusal::InvalidKey { source } => debug!(error = %Chain(source), "refused"),
+            _ => warn!(name, error = ?refusal, "the limit is set up wrongly"),
+        }
+        Err(refusal)
+    }
+
+    fn answered<P>(&self, name: &str, answer: Result<P, Refusal>) -> Result<Option<P>, Refusal> {
+        if self.outage.end() {
+            info!(name, "the limit can be asked again");
+        }
+        match &answer {
+            Ok(_) => self.counters.admitted.count(),
+            Err(refusal) => {
+                self.counters.refused.count();
+                debug!(name, %refusal, "refused");
+            }
+        }
+        answer.map(Some)
+    }
+
+    fn unasked(&self, source: Arc<Error>) -> Result<(), Refusal> {
+        match self.when_away {
+            WhenAway::Open => {
+                self.counters.opened.count();
+                Ok(())
+            }
+            WhenAway::Closed => {
+                self.counters.closed.count();
+                let retry_after = self.outage.pause;
+                Err(Refusal::Unavailable {
+                    retry_after,
+                    source,
+                })
+            }
+        }
+    }
+
+    /// The answer to a request that is refused.
+    pub(crate) fn refuse(&self, refusal: Refusal) -> Response<Bytes> {
+        let mut response = (self.respond)(&refusal);
+        response.extensions_mut().insert(refusal);
+        response
+    }
+}
+
+impl<H> Clone for Gate<H> {
+    fn clone(&self) -> Self {
+        Self {
+            choose: self.choose.clone(),
+            wait: self.wait,
+            when_away: self.when_away,
+            outage: self.outage.clone(),
+            respond: self.respond.clone(),
+            counters: self.counters.clone(),
+        }
+    }
+}
+
+impl<H> fmt::Debug for Gate<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate")
+            .field("wait", &self.wait)
+            .field("when_away", &self.when_away)
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An error with its sources, for the log.
+struct Chain<'a>(&'a Error);
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut next = std::error::Error::source(self.0);
+        while let Some(error) = next {
+            write!(f, ": {error}")?;
+            next = error.source();
+        }
+        Ok(())
+    }
+}
