@@ -6,7 +6,7 @@
 //!
 //! Run it with `cargo run --example nested_services`; it starts its own Redis, which must be installed.
 
-mod processes;
+mod service;
 mod service_a;
 mod service_b;
 mod stranger;
@@ -15,8 +15,9 @@ use std::time::Duration;
 
 use lockyard::{Client, Lock};
 use lockyard_testkit::{Server, eventually_async};
+use processes::Process;
 
-use crate::processes::Process;
+use crate::service::Service;
 
 /// The header in which an owner travels.
 const OWNER: &str = "lockyard-owner";
@@ -40,8 +41,8 @@ async fn main() -> anyhow::Result<()> {
 async fn story() -> anyhow::Result<()> {
     let server = Server::start()?;
     let redis = server.url();
-    let mut b = Process::start(&["service-b", &redis])?;
-    let mut a = Process::start(&["service-a", &redis, &b.url()?])?;
+    let mut b = Service::start(&["service-b", &redis])?;
+    let mut a = Service::start(&["service-a", &redis, &b.address])?;
     let mut stranger = Process::start(&["stranger", &redis])?;
     let order = Client::connect(&redis).await?.lock("order:42");
 
@@ -49,31 +50,37 @@ async fn story() -> anyhow::Result<()> {
     a.post("order")?;
     a.tell("A: holds order:42, calls B")?;
     b.tell("B: re-entered A's hold")?;
-    stranger.ask("stayed out")?;
+    ask(&mut stranger, "stayed out")?;
     b.post("go-on")?;
     b.tell("B: done, released its own hold")?;
     a.tell("A: B answered 200 OK")?;
     a.post("go-on")?;
     a.tell("A: released")?;
-    stranger.ask("got in")?;
+    ask(&mut stranger, "got in")?;
 
     println!("== A calls B, and B is killed");
     a.post("order")?;
     a.tell("A: holds order:42, calls B")?;
     b.tell("B: re-entered A's hold")?;
     println!("   holders: {}", holders(&order).await?);
-    b.kill()?;
+    b.process.kill()?;
     a.tell("A: B is gone, but the hold is Held")?;
     eventually_async(LEASE_OF_B * 5, async || {
         holders(&order).await.is_ok_and(|holders| holders == 1)
     })
     .await;
     println!("   B's hold has ended with its lease; holders: 1");
-    stranger.ask("stayed out")?;
+    ask(&mut stranger, "stayed out")?;
     a.post("go-on")?;
     a.tell("A: released")?;
-    stranger.ask("got in")?;
+    ask(&mut stranger, "got in")?;
     Ok(())
+}
+
+/// Has the stranger try, and passes on what it says.
+fn ask(stranger: &mut Process, expected: &str) -> anyhow::Result<()> {
+    stranger.write("try")?;
+    stranger.tell(&format!("C: {expected}"))
 }
 
 async fn holders(lock: &Lock) -> Result<usize, lockyard::Error> {

@@ -9,7 +9,7 @@ use axum::routing::post;
 use lockyard::Client;
 use tokio::sync::Notify;
 
-use crate::{OWNER, processes};
+use crate::{OWNER, service};
 
 #[derive(Clone)]
 struct Service {
@@ -31,7 +31,7 @@ pub async fn serve(redis: &str, b: &str) -> anyhow::Result<()> {
         .route("/order", post(order))
         .route("/go-on", post(async move || go_on.notify_one()))
         .with_state(service);
-    processes::serve(routes).await
+    service::serve(routes).await
 }
 
 /// Handles an order: whatever this and the services behind it do to it, nobody else does at the same time.
@@ -46,7 +46,7 @@ async fn order(State(service): State<Service>) -> Result<(), StatusCode> {
 
     let call = service
         .http
-        .post(format!("{}/reserve", service.b))
+        .post(format!("http://{}/reserve", service.b))
         .header(OWNER, owner.to_string())
         .send();
     match guard.run(call).await {

@@ -9,7 +9,7 @@ use axum::routing::post;
 use lockyard::{Client, Lease, Owner};
 use tokio::sync::Notify;
 
-use crate::{LEASE_OF_B, OWNER, processes};
+use crate::{LEASE_OF_B, OWNER, service};
 
 #[derive(Clone)]
 struct Service {
@@ -27,7 +27,7 @@ pub async fn serve(redis: &str) -> anyhow::Result<()> {
         .route("/reserve", post(reserve))
         .route("/go-on", post(async move || go_on.notify_one()))
         .with_state(service);
-    processes::serve(routes).await
+    service::serve(routes).await
 }
 
 /// Reserves what the order needs, under its caller's hold.
