@@ -2,12 +2,20 @@ use http::{Request, Response, StatusCode};
 use lockyard::{ClientOptions, Rate, Semaphore};
 use lockyard_memory::MemoryServer;
 use lockyard_tower::{ConcurrencyLimitLayer, OwnerLayer, RateLimitLayer, WhenAway};
+use tokio::time::timeout;
 use tower::{Service, ServiceExt, layer::Layer};
 use tower_test::mock;
 
-use crate::support::{Data, get, ms, send, until_available, until_waiting};
+use crate::support::{Data, SOON, get, ms, send, until_available, until_waiting};
 
 type Answer = Response<Data>;
+
+/// The next request that the mock gets, which is to come soon.
+async fn next(
+    handle: &mut mock::Handle<Request<()>, Answer>,
+) -> (Request<()>, mock::SendResponse<Answer>) {
+    timeout(SOON, handle.next_request()).await.unwrap().unwrap()
+}
 
 fn answer() -> Answer {
     Response::new(Data::from("hello"))
@@ -57,7 +65,7 @@ async fn the_service_that_was_ready_is_the_one_that_is_called() {
     let call = tokio::spawn(service.ready().await.unwrap().call(get("/")));
     until_waiting(&semaphore, 1).await;
     held.release().await.unwrap();
-    let (_, respond) = handle.next_request().await.unwrap();
+    let (_, respond) = next(&mut handle).await;
     respond.send_response(answer());
     assert_eq!(call.await.unwrap().unwrap().status(), StatusCode::OK);
 }
@@ -85,7 +93,7 @@ async fn a_request_that_is_refused_or_not_limited_uses_the_service_as_it_should(
 
     handle.allow(1);
     let call = service.ready().await.unwrap().call(get("/free"));
-    let (_, respond) = handle.next_request().await.unwrap();
+    let (_, respond) = next(&mut handle).await;
     respond.send_response(answer());
     assert_eq!(call.await.unwrap().status(), StatusCode::OK);
 
