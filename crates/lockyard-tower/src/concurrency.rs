@@ -9,6 +9,7 @@ use http::request::Parts;
 use http::{Request, Response};
 use http_body::Body;
 use lockyard::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -107,6 +108,7 @@ impl ConcurrencyLimitLayer {
 
     /// Sets what becomes of requests while the semaphore's server cannot be asked.
     ///
+    /// Those that stand in the queue when it goes away wait in vain, and are refused under both policies.
     /// Defaults to [`WhenAway::Closed`].
     #[must_use]
     pub fn when_away(mut self, when_away: WhenAway) -> Self {
@@ -185,6 +187,7 @@ where
 
 fn ask(gate: Gate<Semaphore>, semaphore: Semaphore) -> Ask<Held> {
     Box::pin(async move {
+        let asked = Instant::now();
         let name = semaphore.name();
         let permit = match gate.wait {
             Duration::MAX => semaphore.acquire().await.map(Some),
@@ -199,7 +202,7 @@ fn ask(gate: Gate<Semaphore>, semaphore: Semaphore) -> Ask<Held> {
                 name: name.to_owned(),
             }),
         });
-        gate.judge(name, answer)
+        gate.judge(name, asked, answer)
             .map_err(|refusal| gate.refuse(refusal))
     })
 }

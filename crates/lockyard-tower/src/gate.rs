@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response};
 use lockyard::Error;
+use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use crate::counts::Counters;
@@ -57,14 +58,16 @@ impl<H> Gate<H> {
         self.outage.why().map(|why| self.unasked(why))
     }
 
-    /// What becomes of a request that was answered like this; `None` stands for one that goes on unlimited.
+    /// What becomes of a request that asked then, and was answered like this; `None` stands for one that goes on
+    /// unlimited.
     pub(crate) fn judge<P>(
         &self,
         name: &str,
+        asked: Instant,
         answer: Result<Result<P, Refusal>, Error>,
     ) -> Result<Option<P>, Refusal> {
         let error = match answer {
-            Ok(answer) => return self.answered(name, answer),
+            Ok(answer) => return self.answered(name, asked, answer),
             Err(error) => Arc::new(error),
         };
         let refusal = match *error {
@@ -82,7 +85,7 @@ impl<H> Gate<H> {
                 let busy = Refusal::Busy {
                     name: name.to_owned(),
                 };
-                return self.answered(name, Err(busy));
+                return self.answered(name, asked, Err(busy));
             }
             Error::InvalidName { .. } => Refusal::InvalidKey { source: error },
             _ => Refusal::Misconfigured { source: error },
@@ -95,8 +98,13 @@ impl<H> Gate<H> {
         Err(refusal)
     }
 
-    fn answered<P>(&self, name: &str, answer: Result<P, Refusal>) -> Result<Option<P>, Refusal> {
-        if self.outage.end() {
+    fn answered<P>(
+        &self,
+        name: &str,
+        asked: Instant,
+        answer: Result<P, Refusal>,
+    ) -> Result<Option<P>, Refusal> {
+        if self.outage.end(asked) {
             info!(name, "the limit can be asked again");
         }
         match &answer {

@@ -2,6 +2,9 @@
 //!
 //! Whoever finds the server away has waited for its answer. So that not every request waits like this, the layer asks
 //! no more for a pause; then one request asks again, and the others go on as before until it has an answer.
+//!
+//! Only an answer to what was asked after the latest failure is a sign that the server is back: a request that stood in
+//! a queue before it went away has waited in vain, and knows nothing of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +39,7 @@ pub(crate) struct Outage {
 
 #[derive(Debug)]
 struct Away {
+    since: Instant,
     /// When the next request asks.
     until: Instant,
     why: Arc<Error>,
@@ -64,16 +68,19 @@ impl Outage {
 
     /// Notes that the server could not be asked; whether it is news.
     pub(crate) fn begin(&self, why: &Arc<Error>) -> bool {
+        let since = Instant::now();
         let away = Away {
-            until: later(Instant::now(), self.pause),
+            since,
+            until: later(since, self.pause),
             why: why.clone(),
         };
         self.away.lock().replace(away).is_none()
     }
 
-    /// Notes that the server answered; whether it is news.
-    pub(crate) fn end(&self) -> bool {
-        self.away.lock().take().is_some()
+    /// Notes that what was asked then has been answered; whether it is news.
+    pub(crate) fn end(&self, asked: Instant) -> bool {
+        let mut away = self.away.lock();
+        away.take_if(|away| away.since <= asked).is_some()
     }
 }
 
@@ -93,7 +100,9 @@ mod tests {
     async fn after_a_pause_one_asks_and_the_others_do_not() {
         let outage = Outage::new(Duration::from_secs(1));
         assert!(outage.why().is_none());
-        assert!(!outage.end());
+        let before = Instant::now();
+        assert!(!outage.end(before));
+        sleep(Duration::from_secs(1)).await;
         let why = Arc::new(Error::Closed);
         assert!(outage.begin(&why));
         assert!(!outage.begin(&why));
@@ -101,7 +110,9 @@ mod tests {
         sleep(Duration::from_secs(1)).await;
         assert!(outage.why().is_none());
         assert!(outage.why().is_some());
-        assert!(outage.end());
+        assert!(!outage.end(before));
+        assert!(outage.why().is_some());
+        assert!(outage.end(Instant::now()));
         assert!(outage.why().is_none());
     }
 

@@ -35,6 +35,9 @@ pub(crate) type Trust = Arc<dyn Fn(&Parts) -> bool + Send + Sync>;
 /// The scope is there while the service makes the response and while the body of the response is polled; spawned tasks
 /// do not inherit it.
 /// A request without the header runs as if there were no layer.
+/// What the caller does not hold, the handler acquires in the owner's name; [`Lock::reenter`](lockyard::Lock::reenter)
+/// with [`Owner::current`] enters only what it holds.
+/// Two calls at once of one owner share what it holds, and so do not exclude each other.
 /// On the side of the caller [`OwnerClientLayer`](crate::OwnerClientLayer) sends the header.
 ///
 /// # Who may name an owner

@@ -9,6 +9,7 @@ use http::request::Parts;
 use http::{Request, Response};
 use http_body::Body;
 use lockyard::{Decision, RateLimiter};
+use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -209,6 +210,7 @@ where
 
 fn ask(gate: Gate<RateLimiter>, policy: Policy, limiter: RateLimiter) -> Ask<RateHeaders> {
     Box::pin(async move {
+        let asked = Instant::now();
         let (name, rate) = (limiter.name(), limiter.rate());
         let decision = match gate.wait {
             Duration::MAX => limiter.acquire(1).await.map(Decision::Allowed),
@@ -222,7 +224,7 @@ fn ask(gate: Gate<RateLimiter>, policy: Policy, limiter: RateLimiter) -> Ask<Rat
                 quota,
             }),
         });
-        gate.judge(name, answer).map_err(|refusal| {
+        gate.judge(name, asked, answer).map_err(|refusal| {
             let headers = match &refusal {
                 Refusal::RateLimited { quota, .. } => Some(RateHeaders::new(&policy, rate, *quota)),
                 _ => None,
