@@ -29,7 +29,7 @@ const WAIT: Duration = Duration::from_secs(1);
 /// A service without layers.
 fn nothing(criterion: &mut Criterion) {
     let (tokio, _) = start();
-    bench(criterion, &tokio, "tower/nothing", service_fn(hello));
+    bench(criterion, &tokio, "tower/nothing", &service_fn(hello));
 }
 
 fn permits(criterion: &mut Criterion) {
@@ -43,13 +43,13 @@ fn permits(criterion: &mut Criterion) {
     });
     let one = ConcurrencyLimitLayer::new(semaphore);
     let service = one.layer(service_fn(hello));
-    bench(criterion, &tokio, "tower/permit/layer", service);
+    bench(criterion, &tokio, "tower/permit/layer", &service);
     let keyed = ConcurrencyLimitLayer::by(move |request| {
         let tenant = request.headers.get("x-tenant")?.to_str().ok()?;
         Some(client.semaphore(format!("tenant:{tenant}"), 1000))
     });
     let service = keyed.layer(service_fn(hello));
-    bench(criterion, &tokio, "tower/permit/by tenant", service);
+    bench(criterion, &tokio, "tower/permit/by tenant", &service);
 }
 
 fn rates(criterion: &mut Criterion) {
@@ -64,20 +64,20 @@ fn rates(criterion: &mut Criterion) {
     });
     let one = RateLimitLayer::new(limiter);
     let service = one.layer(service_fn(hello));
-    bench(criterion, &tokio, "tower/rate/layer", service);
+    bench(criterion, &tokio, "tower/rate/layer", &service);
     let keyed = RateLimitLayer::by(move |request| {
         let tenant = request.headers.get("x-tenant")?.to_str().ok()?;
         Some(client.rate_limiter(format!("tenant:{tenant}"), Rate::per_second(1_000_000)))
     });
     let service = keyed.layer(service_fn(hello));
-    bench(criterion, &tokio, "tower/rate/by tenant", service);
+    bench(criterion, &tokio, "tower/rate/by tenant", &service);
 }
 
 /// Nothing is asked here.
 fn owners(criterion: &mut Criterion) {
     let (tokio, client) = start();
     let service = OwnerLayer::new(|_| true).layer(service_fn(hello));
-    bench(criterion, &tokio, "tower/owner/server", service);
+    bench(criterion, &tokio, "tower/owner/server", &service);
     let service = OwnerClientLayer::new(|_| true).layer(service_fn(hello));
     let owner = client.owner();
     criterion.bench_function("tower/owner/client", |bencher| {
@@ -86,13 +86,13 @@ fn owners(criterion: &mut Criterion) {
 }
 
 /// Sends requests to a service.
-fn bench<S, B>(criterion: &mut Criterion, tokio: &Runtime, name: &str, service: S)
+fn bench<S, B>(criterion: &mut Criterion, tokio: &Runtime, name: &str, service: &S)
 where
     S: Service<Request<()>, Response = Response<B>, Error = Infallible> + Clone,
     B: Body<Error = Infallible>,
 {
     criterion.bench_function(name, |bencher| {
-        bencher.iter(|| tokio.block_on(call(&service)));
+        bencher.iter(|| tokio.block_on(call(service)));
     });
 }
 
