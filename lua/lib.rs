@@ -5,6 +5,16 @@
 //! replies and cost.
 //! A block between `-- shared: <thing>` and `-- end` is a copy of `shared/<thing>.lua`; the tests compare them.
 
+/// The scripts of `Latch`.
+pub mod latch {
+    /// Sets a latch that nobody counts down at present.
+    pub const SET: &str = include_str!("latch/set.lua");
+    /// Tells what is left of a latch.
+    pub const COUNT: &str = include_str!("latch/count.lua");
+    /// Counts a latch down, and opens it when nothing is left.
+    pub const DOWN: &str = include_str!("latch/down.lua");
+}
+
 /// The script of `RateLimiter`.
 pub mod rate {
     /// Takes permits of rates, or tells what is owed.

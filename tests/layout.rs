@@ -196,6 +196,44 @@ lockyard:lock.fence:{stock:42} (string, 86400 s)
     assert_eq!(inboxes[0].drain(&server), Vec::<String>::new());
 }
 
+#[tokio::test]
+async fn what_a_latch_keeps_and_says_is_what_it_is() {
+    let server = Server::start().unwrap();
+    let client = client(&server, "lockyard:").await;
+    let latch = client.latch("order:{42}");
+    let channel = "lockyard:latch.open:order:{42}";
+    let mut inbox = Inbox::open(&server.url(), channel);
+    let guard = client.lock("x").acquire().await.unwrap();
+    let name = guard.owner().to_string();
+    let words = Words(vec![(name.split(':').next().unwrap().to_owned(), "A")]);
+    guard.release().await.unwrap();
+    latch.try_set_count(7).await.unwrap();
+    latch.count_down_by(3).await.unwrap();
+    assert_eq!(
+        words.picture(&server),
+        "\
+lockyard:latch.ops:order:{42} (hash, 2592000 s)
+    A = 3
+lockyard:latch:order:{42} (hash, 2592000 s)
+    count = 4
+    incarnation = A.<n>
+    valid = <µs>
+"
+    );
+    latch.count_down_by(4).await.unwrap();
+    assert_eq!(words.read(&inbox.next()), "open A.<n>");
+    // For as long as a second copy of the setting might come.
+    assert_eq!(
+        words.picture(&server),
+        "\
+lockyard:latch:order:{42} (hash, 100 s)
+    count = 0
+    incarnation = A.<n>
+    valid = <µs>
+"
+    );
+}
+
 // The debt is in permits, the interval in µs a permit.
 #[tokio::test]
 async fn what_a_limiter_keeps_is_what_it_is() {

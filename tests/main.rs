@@ -2,8 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "what must not fail in a test fails it")]
 
-// What a lock does for its users, undisturbed.
-mod lock;
+// What every mutual exclusion must do, once for all of them.
+mod contract;
+
+// Tasks of one client that pass a lock on.
+mod passing;
 
 // What only a read-write lock does.
 mod rw;
@@ -11,14 +14,11 @@ mod rw;
 // So many at once, and no more.
 mod semaphore;
 
+// Processes that wait for each other.
+mod latch;
+
 // How many may start in what time.
 mod limiter;
-
-// Nothing stays behind: no key, place or count, whatever ends in the middle.
-mod leaks;
-
-// A command that comes twice, or late, or whose reply is lost, does no harm.
-mod late;
 
 // Six processes and everything that fails around them.
 mod chaos;
@@ -26,32 +26,17 @@ mod chaos;
 // The judge of what they did, and what it lets pass.
 mod history;
 
+// What clients cost the process and the server, back to nothing when they are gone.
+mod costs;
+
 // A test's other processes.
 mod process;
 
 // What several subjects share.
 mod support;
 
-// How a holder learns that it holds no more, and what it may still do.
-mod loss;
-
-// How the watchdog keeps what is held, and only that.
-mod renewal;
-
 // Many calls at once.
 mod together;
-
-// How waiters are told, and what waiting costs.
-mod waiting;
-
-// Who enters when: order, dead waiters, dead holders.
-mod queue;
-
-// Owners that enter again what they hold, in one process and over several.
-mod nesting;
-
-// Tokens that grow from hold to hold.
-mod fencing;
 
 // What others see of holders and waiters.
 mod inspection;

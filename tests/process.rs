@@ -8,6 +8,7 @@
 
 use std::io::{BufRead, BufReader, Write, stdin, stdout};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio, exit};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -125,7 +126,7 @@ impl Drop for Other {
 /// What the other process knows of itself.
 pub(crate) struct Part {
     pub(crate) arguments: Vec<String>,
-    lines: Receiver<String>,
+    lines: Mutex<Receiver<String>>,
 }
 
 impl Part {
@@ -141,7 +142,7 @@ impl Part {
         });
         Some(Self {
             arguments: arguments.split('\n').map(str::to_owned).collect(),
-            lines,
+            lines: Mutex::new(lines),
         })
     }
 
@@ -158,7 +159,8 @@ impl Part {
 
     /// Waits until the test tells it something; blocks.
     pub(crate) fn next(&self) -> String {
-        self.lines.recv().expect("the process ends with its input")
+        let lines = self.lines.lock().unwrap();
+        lines.recv().expect("the process ends with its input")
     }
 }
 

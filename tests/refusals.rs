@@ -1,8 +1,6 @@
 //! Errors that say what to do: what the server refuses, and a server that is not there.
 
 mod connecting;
-mod foreign;
-mod gone;
 mod passwords;
 mod replies;
 mod servers;

@@ -16,7 +16,8 @@ const CONNECTION: &str =
 /// What runs and is told.
 const SCRIPTS: &str = "+eval +evalsha +publish";
 /// What scripts do with data.
-const DATA: [&str; 20] = [
+const DATA: [&str; 21] = [
+    "del",
     "exists",
     "get",
     "hdel",
@@ -190,7 +191,69 @@ async fn everything(
         .await
         .map_err(failure)?;
     sure(!in_time(lock.is_locked()).await?, "somebody is left")?;
-    limit(one, name).await
+    read_and_write(one, name).await?;
+    permit(one, name).await?;
+    limit(one, name).await?;
+    count_down(server, one, two, name).await
+}
+
+/// Sets, counts down, waits and opens.
+async fn count_down(
+    server: &Server,
+    one: &Client,
+    two: &Client,
+    name: &str,
+) -> Result<(), Failure> {
+    let latch = two.latch(name);
+    let wait = tokio::spawn({
+        let latch = one.latch(name).with_life_time(ms(3000));
+        sure(in_time(latch.try_set_count(2)).await?, "not set")?;
+        async move { latch.wait().await }
+    });
+    in_time(latch.count_down()).await?;
+    let ttl = server.ttl_ms(&format!("lockyard:latch.ops:{{{name}}}"));
+    sure(ttl.map_err(failure)? > 0, "kept for ever")?;
+    // The second may be refused where the first was not.
+    in_time(latch.count_down()).await?;
+    in_time(wait).await?.map_err(failure)?;
+    // What keeps a second copy of the setting away is gone after one operation timeout.
+    eventually_async(SOON, async || {
+        let key = format!("lockyard:latch:{{{name}}}");
+        server.query::<u64>(&["EXISTS", &key]).unwrap() == 0
+    })
+    .await;
+    // Opened later than a copy could come, it is gone at once.
+    let soon_over = one.latch(name).with_life_time(ms(20_000));
+    sure(in_time(soon_over.try_set_count(1)).await?, "not set")?;
+    server
+        .command(&["HSET", &format!("lockyard:latch:{{{name}}}"), "valid", "1"])
+        .unwrap();
+    in_time(latch.count_down()).await?;
+    sure(in_time(latch.count()).await? == 0, "still counting")
+}
+
+/// Reads while another reader has run out.
+async fn read_and_write(client: &Client, name: &str) -> Result<(), Failure> {
+    let lock = client.rw_lock(name);
+    let reader = in_time(lock.read()).await?;
+    let short = lock.clone().with_lease(Lease::Fixed(ms(20)));
+    let short = in_time(short.read()).await?;
+    short.lost().await;
+    tokio::time::sleep(ms(20)).await;
+    in_time(lock.read())
+        .await?
+        .release()
+        .await
+        .map_err(failure)?;
+    sure(in_time(lock.try_write()).await?.is_none(), "not alone")?;
+    in_time(reader.release()).await
+}
+
+/// Holds permits, and releases the last of them.
+async fn permit(client: &Client, name: &str) -> Result<(), Failure> {
+    let semaphore = client.semaphore(name, 2);
+    let permit = in_time(semaphore.acquire()).await?;
+    in_time(permit.release()).await
 }
 
 /// Takes permits at once, waits for some, and is denied some.
@@ -423,6 +486,63 @@ async fn without_the_right_to_publish_it_locks_and_waiters_look() {
         WAITER_TIMEOUT / 3 + ms(1500),
     )
     .await;
+}
+
+/// A latch whose waiters hear nothing is still a latch.
+async fn check_deaf_latch(rights: &str, version: RespVersion) {
+    let server = Server::builder()
+        .acl(user("clerk", rights))
+        .start()
+        .unwrap();
+    let one = connect(&server, "clerk", version.clone()).await.unwrap();
+    let two = connect(&server, "clerk", version).await.unwrap();
+    for _ in 0..2 {
+        let (latch, lock) = (one.latch("x"), one.lock("x"));
+        latch.try_set_count(1).await.unwrap();
+        let waiting = two.latch("x");
+        let wait = tokio::spawn(async move { waiting.wait().await });
+        // The inbox stands all the same.
+        let guard = in_time(lock.acquire()).await.unwrap();
+        let waiter = wait_for_lock(&two).await;
+        in_time(guard.release()).await.unwrap();
+        in_time(waiter)
+            .await
+            .unwrap()
+            .unwrap()
+            .release()
+            .await
+            .unwrap();
+        assert!(!wait.is_finished());
+        latch.count_down().await.unwrap();
+        in_time(wait).await.unwrap().unwrap();
+    }
+    one.shutdown().await.unwrap();
+    two.shutdown().await.unwrap();
+}
+
+async fn wait_for_lock(
+    client: &Client,
+) -> tokio::task::JoinHandle<Result<lockyard::LockGuard, Error>> {
+    let waiter = wait(client, "x");
+    queued(client, "x").await.unwrap();
+    waiter
+}
+
+// Red when a refused channel takes the inbox down, or is taken for one that is heard.
+#[tokio::test]
+async fn without_the_right_to_its_channel_a_latch_is_looked_at() {
+    let rights = rights().replace("&lockyard:*", "&lockyard:inbox:*");
+    tokio::join!(
+        check_deaf_latch(&rights, RespVersion::RESP2),
+        check_deaf_latch(&rights, RespVersion::RESP3),
+    );
+}
+
+// Red with `redis.call` instead of `redis.pcall` for PUBLISH.
+#[tokio::test]
+async fn without_the_right_to_publish_a_latch_is_looked_at() {
+    let rights = rights().replace("+publish", "");
+    check_deaf_latch(&rights, RespVersion::RESP2).await;
 }
 
 #[tokio::test]

@@ -1,7 +1,10 @@
-//! The scripts of `Lock`, called directly: what they do to the server, whatever a client makes of it.
+//! The scripts of `Lock` and `RwLock`, called directly: what they do to the server, whatever a client makes of it.
 
 // A lock without a client, and an inbox.
 pub(crate) mod bare;
+
+// The scripts of one primitive.
+mod family;
 
 // Random orders of calls, compared after each with a model.
 mod model;

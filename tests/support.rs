@@ -5,11 +5,12 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use lockyard::{Client, ClientOptions, Error, Lock, LockGuard, Owner};
-use lockyard_lua::lock::{ACQUIRE, INSPECT, RELEASE, RENEW};
-use lockyard_lua::rate::TAKE;
+use lockyard::{Client, ClientOptions, Error, Owner};
+use lockyard_lua::{latch, lock, rate, rw, semaphore};
 use lockyard_testkit::{Server, eventually_async, redis};
 use tokio::task::JoinHandle;
+
+use crate::contract::exclusive::Exclusive;
 
 /// A generous upper bound for what takes milliseconds.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
@@ -130,7 +131,7 @@ pub(crate) async fn while_waiting<F: Future, T>(
 }
 
 /// Waits until so many wait for a lock.
-pub(crate) async fn until_waiting(lock: &Lock, waiters: u64) {
+pub(crate) async fn until_waiting(lock: &impl Exclusive, waiters: u64) {
     eventually_async(SOON, async || {
         lock.inspect().await.unwrap().waiting == waiters
     })
@@ -138,7 +139,7 @@ pub(crate) async fn until_waiting(lock: &Lock, waiters: u64) {
 }
 
 /// Has a task wait for a lock.
-pub(crate) fn wait(lock: &Lock) -> JoinHandle<LockGuard> {
+pub(crate) fn wait<M: Exclusive>(lock: &M) -> JoinHandle<M::Guard> {
     let lock = lock.clone();
     tokio::spawn(async move { lock.acquire().await.unwrap() })
 }
@@ -180,7 +181,7 @@ pub(crate) fn assert_quick_scripts(server: &Server) {
 
 /// Has a server know the scripts, so that each call is one command from the first on.
 pub(crate) fn cache_scripts(server: &Server) {
-    for script in [ACQUIRE, RENEW, RELEASE, INSPECT, TAKE] {
+    for script in Script::ALL.into_iter().flat_map(Script::texts) {
         server.command(&["SCRIPT", "LOAD", script]).unwrap();
     }
 }
@@ -193,28 +194,46 @@ pub(crate) enum Script {
     Release,
     Inspect,
     Take,
+    Set,
+    Count,
+    Down,
 }
 
 impl Script {
-    fn text(self) -> &'static str {
+    const ALL: [Self; 8] = [
+        Self::Acquire,
+        Self::Renew,
+        Self::Release,
+        Self::Inspect,
+        Self::Take,
+        Self::Set,
+        Self::Count,
+        Self::Down,
+    ];
+
+    /// One for each family.
+    fn texts(self) -> &'static [&'static str] {
         match self {
-            Self::Acquire => ACQUIRE,
-            Self::Renew => RENEW,
-            Self::Release => RELEASE,
-            Self::Inspect => INSPECT,
-            Self::Take => TAKE,
+            Self::Acquire => &[lock::ACQUIRE, rw::ACQUIRE, semaphore::ACQUIRE],
+            Self::Renew => &[lock::RENEW, rw::RENEW, semaphore::RENEW],
+            Self::Release => &[lock::RELEASE, rw::RELEASE, semaphore::RELEASE],
+            Self::Inspect => &[lock::INSPECT, rw::INSPECT, semaphore::INSPECT],
+            Self::Take => &[rate::TAKE],
+            Self::Set => &[latch::SET],
+            Self::Count => &[latch::COUNT],
+            Self::Down => &[latch::DOWN],
         }
     }
 
-    /// Matches every call of this script.
+    /// Matches every call of this script, of any family.
     pub(crate) fn calls(self) -> impl Fn(&[Vec<u8>]) -> bool + Send + 'static {
-        let text = self.text();
-        let sha = fred::util::sha1_hash(text);
+        let known = |text: &&str| [fred::util::sha1_hash(text), (*text).to_owned()];
+        let known: Vec<[String; 2]> = self.texts().iter().map(known).collect();
         move |words| {
-            let calls = |name: &str, script: &str| {
-                words[0].eq_ignore_ascii_case(name.as_bytes()) && words[1] == script.as_bytes()
-            };
-            calls("EVALSHA", &sha) || calls("EVAL", text)
+            let by = ["EVALSHA", "EVAL"]
+                .iter()
+                .position(|name| words[0].eq_ignore_ascii_case(name.as_bytes()));
+            by.is_some_and(|by| known.iter().any(|known| words[1] == known[by].as_bytes()))
         }
     }
 }

@@ -19,6 +19,35 @@ fn output(name: &str) -> String {
 }
 
 #[test]
+fn a_late_write_is_refused_by_its_token() {
+    let expected = "\
+A: has the lock, has read 100 and wants to write 99
+   A's machine stands still
+B: has the lock, has read 100 and wants to write 70
+B: written
+B: has released the lock
+   A's machine goes on
+A: refused, for somebody with a greater token has written
+A: the hold of \"chairs\" is lost: its lease ran out or it was released by force
+   in stock: 70
+   without tokens it would be 99, and the 30 that B sold forgotten
+";
+    assert_eq!(output("fenced_write"), expected);
+}
+
+#[test]
+fn each_slot_of_a_schedule_is_run_by_one_machine() {
+    let expected = "\
+4 machines, whose clocks differ by 600 ms
+slot 1: one ran it, 3 left it alone
+slot 2: one began and was killed, 3 left it alone
+slot 3: one ran it, 2 left it alone
+slot 4: one ran it, 2 left it alone
+";
+    assert_eq!(output("cron_job"), expected);
+}
+
+#[test]
 fn nested_services_share_a_hold_and_survive_each_other() {
     let expected = "\
 == A calls B

@@ -89,9 +89,9 @@ fn files(folder: &Path) -> Vec<Script> {
 fn the_first_line_says_what_the_verb_needs() {
     for script in scripts() {
         let shebang = match script.verb.as_str() {
-            "acquire" | "take" => "#!lua",
-            "renew" | "release" | "limit" | "exchange" => "#!lua flags=allow-oom",
-            "inspect" => "#!lua flags=no-writes",
+            "acquire" | "set" | "take" => "#!lua",
+            "renew" | "release" | "limit" | "exchange" | "down" => "#!lua flags=allow-oom",
+            "inspect" | "count" => "#!lua flags=no-writes",
             verb => panic!("say here which flags `{verb}` needs"),
         };
         let first = script.text.lines().next();

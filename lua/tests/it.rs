@@ -8,6 +8,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lockyard_lua::latch::{COUNT, DOWN, SET};
 use lockyard_lua::lock::{ACQUIRE, INSPECT, RELEASE, RENEW};
 use lockyard_lua::rate::TAKE;
 use lockyard_testkit::redis::Value;
@@ -106,6 +107,19 @@ fn a_cluster_runs_every_script() {
     let inspect = lock.run(INSPECT, &lock.keys[..2], &["10"]);
     assert_eq!((number(&inspect, 1), number(&inspect, 2)), (2, 2));
 
+    let latch = [
+        format!("{prefix}latch:{{x}}"),
+        format!("{prefix}latch.ops:{{x}}"),
+    ];
+    let set = lock.run(SET, &latch, &[LATE, "3", "i", "60000"]);
+    assert_eq!(number(&set, 1), 1);
+    for (to, left) in [("1", 2), ("1", 2), ("3", 0), ("3", -1)] {
+        let down = lock.run(DOWN, &latch, &["i", "c", "0", to, "open"]);
+        assert_eq!(number(&down, 0), left);
+        let count = lock.run(COUNT, &latch, &["c"]);
+        assert_eq!(number(&count, 0), left.max(0));
+    }
+    lock.server.command(&["DEL", &latch[0]]).unwrap();
     let rate = [format!("{prefix}rate:{{x}}")];
     for (wait, taken) in [("0", true), ("0", false), ("600000000", true)] {
         let take = lock.run(TAKE, &rate, &[LATE, "60000000", "1", "1", wait]);

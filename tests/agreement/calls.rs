@@ -1,5 +1,6 @@
 //! The one place that knows how each script is called.
 
+use lockyard_lua::latch::{COUNT, DOWN, SET};
 use lockyard_lua::lock::{ACQUIRE, INSPECT, RELEASE, RENEW};
 use lockyard_lua::rate::TAKE;
 
@@ -105,6 +106,41 @@ pub(super) fn release(entries: &[(usize, Vec<String>)]) -> Call {
         keys: entries.iter().flat_map(|(lock, _)| keys(*lock)).collect(),
         args,
     }
+}
+
+/// The names of a latch's keys.
+pub(super) fn latch(latch: usize) -> [String; 2] {
+    ["latch", "latch.ops"].map(|part| format!("{part}:{{{latch}}}"))
+}
+
+fn of_latch(script: &'static str, number: usize, args: &[&str]) -> Call {
+    Call {
+        script,
+        keys: latch(number).to_vec(),
+        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+    }
+}
+
+/// Sets a latch under one of few names, for 40 s to 120 s.
+pub(super) fn set(latch: usize, count: u64, name: usize, valid: u64) -> Call {
+    let (valid, count, life) = (
+        valid.to_string(),
+        count.to_string(),
+        40_000 * (1 + name % 3),
+    );
+    let (name, life) = (format!("i{name}"), life.to_string());
+    of_latch(SET, latch, &[&valid, &count, &name, &life])
+}
+
+/// Counts down for one of the clients, whose first channel hears it.
+pub(super) fn down(latch: usize, name: usize, number: usize, from: u64, by: u64) -> Call {
+    let (name, client, channel) = (format!("i{name}"), client(number), channel(0));
+    let (from, to) = (from.to_string(), (from + by).to_string());
+    of_latch(DOWN, latch, &[&name, &client, &from, &to, &channel])
+}
+
+pub(super) fn count(latch: usize, number: usize) -> Call {
+    of_latch(COUNT, latch, &[&client(number)])
 }
 
 /// The name of a limiter's key.

@@ -50,6 +50,21 @@ impl<'a> Run<'a> {
                 self.call(&calls::release(&[(*lock, holds)]));
             }
             Step::Inspect(lock, limit) => self.call(&calls::inspect(*lock, *limit)),
+            Step::Set(latch, count, name, late) => {
+                let valid = self.now_us - u64::from(*late);
+                self.call(&calls::set(*latch, *count, *name, valid));
+            }
+            Step::Down(latch, name, client, from, by) => {
+                self.call(&calls::down(*latch, *name, *client, *from, *by));
+            }
+            Step::Count(latch, client) => self.call(&calls::count(*latch, *client)),
+            Step::SpoilLatch(latch, part, key) => {
+                let keys = calls::latch(*latch);
+                self.both(&match part {
+                    Some((field, value)) => words(&["HSET", &keys[0], field, value]),
+                    None => words(&["SET", &keys[*key], "x"]),
+                });
+            }
             Step::Take(asks, late) => {
                 self.call(&calls::take(asks, self.now_us - u64::from(*late)));
             }

@@ -29,8 +29,15 @@ pub(super) enum Step {
     ReleaseMany(Vec<Id>, Vec<Id>),
     Force(usize, Vec<Id>),
     Inspect(usize, u64),
+    /// Latch, count, name, and whether the command comes too late.
+    Set(usize, u64, usize, bool),
+    /// Latch, name, client, and what it has counted down before and now.
+    Down(usize, usize, usize, u64, u64),
+    Count(usize, usize),
     /// Of limiters, and whether the command comes too late.
     Take(Vec<Ask>, bool),
+    /// Gives a field of a latch any value, or makes one of its keys a string.
+    SpoilLatch(usize, Option<(&'static str, &'static str)>, usize),
     /// Gives a field of a limiter any value, or makes the key a string.
     Spoil(usize, Option<(&'static str, &'static str)>),
     /// So many tens of seconds, about.
@@ -129,9 +136,18 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         prop::sample::select(&FIELDS[..]),
         prop::sample::select(&NUMBERS[..]),
     );
+    let parts = prop::sample::select(vec!["count", "incarnation", "valid"]);
+    let parts = (parts, prop::sample::select(&NUMBERS[..]));
     let spoil = (lock(), prop::option::weighted(0.8, field));
     let step = prop_oneof![
         4 => take,
+        3 => (lock(), 0..6u64, 0..3usize, prop::bool::weighted(0.05))
+            .prop_map(|(latch, count, name, late)| Step::Set(latch, count, name, late)),
+        6 => (lock(), 0..3usize, 0..CLIENTS, 0..4u64, 0..3u64)
+            .prop_map(|(latch, name, client, from, by)| Step::Down(latch, name, client, from, by)),
+        2 => (lock(), 0..CLIENTS).prop_map(|(latch, client)| Step::Count(latch, client)),
+        1 => (lock(), prop::option::weighted(0.8, parts), 0..2usize)
+            .prop_map(|(latch, part, key)| Step::SpoilLatch(latch, part, key)),
         1 => spoil.prop_map(|(limiter, field)| Step::Spoil(limiter, field)),
         10 => acquire,
         5 => prop::collection::vec(renewal, 1..5).prop_map(Step::Renew),

@@ -1,13 +1,16 @@
 use std::pin::pin;
 use std::time::Instant;
 
-use lockyard::{Error, RateLimiter};
+use lockyard::{Error, Lock, RateLimiter};
 use lockyard_testkit::redis::Value;
 use lockyard_testkit::{Action, eventually_async};
 
 use super::{SLOW, assert_debt, debt};
-use crate::late::{Line, VALID};
+use crate::contract::late::{self, VALID};
 use crate::support::{SOON, Script, drop_after, ms, soon, variant, while_waiting};
+
+/// Any lock, only for the line.
+type Line = late::Line<Lock>;
 
 fn limiter(line: &Line) -> RateLimiter {
     line.client.rate_limiter("x", SLOW)

@@ -2,9 +2,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lockyard_lua::lock::{ACQUIRE, INSPECT, RELEASE, RENEW};
 use lockyard_testkit::redis::{self, Connection, RedisResult, Value};
 use lockyard_testkit::{Server, fresh_prefix};
+
+use super::family::Family;
 
 /// Long enough that nothing ends by itself while a test runs.
 pub(crate) const LEASE: u64 = 600_000;
@@ -15,10 +16,12 @@ pub(crate) const WAITER: u64 = 400_000;
 /// A server time that is still to come.
 pub(crate) const NEVER: u64 = 9_000_000_000_000_000;
 
-/// A lock without a client.
+/// A lock or read-write lock without a client.
 pub(crate) struct Bare {
+    family: Family,
     connection: RefCell<Connection>,
-    pub(crate) keys: [String; 4],
+    /// Lock, queue, alive, fence, and readers, which only one family has.
+    pub(crate) keys: [String; 5],
     inbox: String,
 }
 
@@ -29,16 +32,22 @@ pub(crate) struct Id {
     pub(crate) client: String,
     pub(crate) seq: usize,
     pub(crate) fenced: bool,
+    pub(crate) reads: bool,
 }
 
 /// The answer to an acquire; tokens as they stand in a value, `:<number>` or nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Acquired {
     Held(String),
-    Queued { ticket: u64, look: u64 },
+    Queued {
+        ticket: u64,
+        look: u64,
+    },
     Busy,
     Stale,
     Unfenced,
+    /// Its owner reads, and would wait for itself.
+    Deadlock,
 }
 
 /// The answer for one id of a renewal.
@@ -48,6 +57,7 @@ pub(crate) enum Renewed {
     Held(String),
     Queued,
     Unfenced,
+    Deadlock,
     Error(String),
 }
 
@@ -71,6 +81,7 @@ pub(crate) fn id(owner: &str, client: &str, seq: usize) -> Id {
         client,
         seq,
         fenced: false,
+        reads: false,
     }
 }
 
@@ -80,8 +91,18 @@ impl Id {
         self
     }
 
+    pub(crate) fn reads(mut self) -> Self {
+        self.reads = true;
+        self
+    }
+
     pub(crate) fn kind(&self) -> &'static str {
-        if self.fenced { "f" } else { "-" }
+        match (self.reads, self.fenced) {
+            (false, false) => "-",
+            (false, true) => "f",
+            (true, false) => "r",
+            (true, true) => "s",
+        }
     }
 
     pub(crate) fn hold(&self) -> String {
@@ -97,14 +118,23 @@ impl Id {
 impl Bare {
     /// Makes a lock that no other test has, on the connection of an URL.
     pub(crate) fn new(url: &str) -> Self {
-        Self::named(url, &fresh_prefix(), "x")
+        Self::of(Family::Lock, url)
+    }
+
+    pub(crate) fn of(family: Family, url: &str) -> Self {
+        Self::make(family, url, &fresh_prefix(), "x")
     }
 
     pub(crate) fn named(url: &str, prefix: &str, name: &str) -> Self {
-        let key = |part: &str| format!("{prefix}lock{part}:{{{name}}}");
+        Self::make(Family::Lock, url, prefix, name)
+    }
+
+    fn make(family: Family, url: &str, prefix: &str, name: &str) -> Self {
+        let key = |part: &str| format!("{prefix}{}{part}:{{{name}}}", family.kind());
         Self {
+            family,
             connection: RefCell::new(connect(url)),
-            keys: [key(""), key(".queue"), key(".alive"), key(".fence")],
+            keys: ["", ".queue", ".alive", ".fence", ".readers"].map(key),
             inbox: format!("{prefix}inbox:"),
         }
     }
@@ -119,13 +149,13 @@ impl Bare {
     fn run(&self, script: &str, locks: &[&Self], args: &[&str]) -> RedisResult<Value> {
         let keys: Vec<&str> = locks
             .iter()
-            .flat_map(|lock| lock.keys.iter().map(String::as_str))
+            .flat_map(|lock| self.family.keys(lock.keys.each_ref().map(String::as_str)))
             .collect();
         let count = keys.len().to_string();
         self.command(&[&["EVAL", script, &count], &keys[..], args].concat())
     }
 
-    /// Acquires: `try`, `wait` or `reenter`.
+    /// Acquires: `try`, `wait`, `reenter` or `upgrade`.
     pub(crate) fn acquire(&self, id: &Id, mode: &str) -> Acquired {
         self.acquire_late(id, mode, NEVER, 0).unwrap()
     }
@@ -146,7 +176,7 @@ impl Bare {
             format!("{}{}|1|{LEASE}|{GRANT}|{ticket}", &mode[..1], id.kind()),
         ];
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let reply = self.run(ACQUIRE, &[self], &args)?;
+        let reply = self.run(self.family.acquire(), &[self], &args)?;
         let parts = array(reply.clone());
         let Some([us, Value::Int(status), value, Value::Int(look)]) = parts.as_deref() else {
             assert!(micros(&reply), "no answer to an acquire: {reply:?}");
@@ -162,6 +192,7 @@ impl Bare {
             (3, _) => Acquired::Busy,
             (4, _) => Acquired::Stale,
             (5, _) => Acquired::Unfenced,
+            (6, _) => Acquired::Deadlock,
             (-1, Value::BulkString(error)) => return Err(refusal(&text(error))),
             _ => panic!("no answer to an acquire: {reply:?}"),
         })
@@ -181,7 +212,7 @@ impl Bare {
             args.extend([id.entry(), lease.to_string(), count.to_string()]);
         }
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let reply = array(self.run(RENEW, &locks, &args).unwrap()).unwrap();
+        let reply = array(self.run(self.family.renew(), &locks, &args).unwrap()).unwrap();
         let [us, Value::Int(more), each @ ..] = &reply[..] else {
             panic!("no answer to a renewal: {reply:?}");
         };
@@ -191,6 +222,7 @@ impl Bare {
             [Value::Int(1), Value::BulkString(token)] => Renewed::Held(text(token)),
             [Value::Int(2), Value::Int(0..)] => Renewed::Queued,
             [Value::Int(5), _] => Renewed::Unfenced,
+            [Value::Int(6), _] => Renewed::Deadlock,
             [Value::Int(-1), Value::BulkString(error)] => Renewed::Error(text(error)),
             _ => panic!("no answer for one id: {pair:?}"),
         });
@@ -228,7 +260,7 @@ impl Bare {
             args.extend(entries.iter().map(|entry| (*entry).to_owned()));
         }
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let reply = self.run(RELEASE, &locks, &args)?;
+        let reply = self.run(self.family.release(), &locks, &args)?;
         let count: usize = entries.iter().map(|(_, entries)| entries.len()).sum();
         let Some(parts) = array(reply.clone()) else {
             assert_eq!((reply, count), (Value::Int(1), 1));
@@ -258,7 +290,8 @@ impl Bare {
     /// How many wait, and the entries that are listed of so many at most.
     pub(crate) fn inspect(&self, limit: usize) -> (i64, Vec<String>) {
         let limit = limit.to_string();
-        let words = ["EVAL", INSPECT, "2", &self.keys[0], &self.keys[1], &limit];
+        let script = self.family.inspect();
+        let words = ["EVAL", script, "2", &self.keys[0], &self.keys[1], &limit];
         let reply = array(self.command(&words).unwrap()).unwrap();
         let [us, Value::Int(waiting), Value::Int(fields), rest @ ..] = &reply[..] else {
             panic!("no answer to an inspection: {reply:?}");
@@ -278,7 +311,14 @@ impl Bare {
 
     /// Their ids alone.
     pub(crate) fn held(&self) -> Vec<String> {
-        self.holds().into_keys().collect()
+        let holds = self.holds().into_keys();
+        holds.chain(self.readers().into_keys()).collect()
+    }
+
+    /// The ids of readers and their deadlines.
+    pub(crate) fn readers(&self) -> BTreeMap<String, u64> {
+        let words = ["ZRANGE", &self.keys[4], "0", "-1", "WITHSCORES"];
+        self.command(&words).unwrap()
     }
 
     /// The entries, in order.
@@ -296,7 +336,10 @@ impl Bare {
 
     /// Ends a hold's lease, though its id stays in the hash.
     pub(crate) fn expire(&self, hold: &str) {
-        let value = self.holds().remove(hold).unwrap();
+        let Some(value) = self.holds().remove(hold) else {
+            let words = ["ZADD", &self.keys[4], "XX", "1", hold];
+            return self.command::<()>(&words).unwrap();
+        };
         let mut parts: Vec<&str> = value.split(':').collect();
         parts[1] = "1";
         self.set_value(hold, &parts.join(":"));

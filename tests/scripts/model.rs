@@ -39,19 +39,21 @@ pub(crate) enum Answer {
     Busy,
     Gone,
     Unfenced,
+    /// Its owner reads, and would wait for itself.
+    Deadlock,
 }
 
 impl Model {
     pub(crate) fn acquire(&mut self, id: &Id, mode: &str, ticket: u64) -> Answer {
         self.prune();
-        if let Some(fence) = self.fence_of(&id.owner) {
+        if let Some(answer) = self.again(id, mode) {
             self.queue.retain(|_, other| other != id);
-            return self.re_enter(id, fence);
+            return answer;
         }
         if mode == "try" {
             self.grant(None);
         }
-        if mode != "reenter" && self.holds.is_empty() && self.queue.is_empty() {
+        if ["try", "wait"].contains(&mode) && self.fits(id) && self.queue.is_empty() {
             return self.hold(id);
         }
         if mode != "wait" {
@@ -72,9 +74,10 @@ impl Model {
             self.grant(None);
             return Answer::Gone;
         }
-        if let Some(fence) = self.fence_of(&id.owner) {
+        if let Some(answer) = self.again(id, "wait") {
             self.queue.retain(|_, other| other != id);
-            return self.re_enter(id, fence);
+            self.grant(None);
+            return answer;
         }
         self.look(id)
     }
@@ -123,9 +126,11 @@ impl Model {
     }
 
     fn grant(&mut self, own: Option<&Id>) {
-        while self.holds.is_empty()
-            && let Some((_, id)) = self.queue.pop_first()
+        while let Some(first) = self.queue.first_entry()
+            && let id = first.get().clone()
+            && self.fits(&id)
         {
+            self.queue.pop_first();
             if own == Some(&id) {
                 self.hold(&id);
             } else if !self.silent.contains(&id.client) && !self.deaf.contains(&id.client) {
@@ -135,15 +140,40 @@ impl Model {
         }
     }
 
+    /// Readers together, a writer alone.
+    fn fits(&self, id: &Id) -> bool {
+        self.holds.keys().all(|held| held.reads && id.reads)
+    }
+
     fn hold(&mut self, id: &Id) -> Answer {
-        self.fences += usize::from(id.fenced);
-        self.re_enter(id, id.fenced.then_some(self.fences))
+        let mints = id.fenced && !id.reads;
+        self.fences += usize::from(mints);
+        self.re_enter(id, mints.then_some(self.fences))
+    }
+
+    /// What becomes of an owner that holds already: whoever writes does as it likes, and whoever reads may read on.
+    fn again(&mut self, id: &Id, mode: &str) -> Option<Answer> {
+        if let Some(fence) = self.fence_of(&id.owner) {
+            return Some(self.re_enter(id, fence));
+        }
+        let own = |held: &Id| held.owner == id.owner;
+        if !self.holds.keys().any(own) {
+            return None;
+        }
+        let alone = self.holds.keys().all(own);
+        Some(match (id.reads, mode) {
+            (true, _) => self.hold(id),
+            (false, "upgrade") if alone => self.hold(id),
+            (false, "upgrade") => Answer::Busy,
+            (false, _) => Answer::Deadlock,
+        })
     }
 
     fn re_enter(&mut self, id: &Id, fence: Option<usize>) -> Answer {
-        if id.fenced && fence.is_none() {
+        if id.fenced && !id.reads && fence.is_none() {
             return Answer::Unfenced;
         }
+        let fence = fence.filter(|_| !id.reads);
         self.holds
             .entry(id.clone())
             .or_insert(Hold { fence, over: false });
@@ -153,7 +183,7 @@ impl Model {
     fn fence_of(&self, owner: &str) -> Option<Option<usize>> {
         self.holds
             .iter()
-            .find(|(id, _)| id.owner == owner)
+            .find(|(id, _)| id.owner == owner && !id.reads)
             .map(|(_, hold)| hold.fence)
     }
 

@@ -1,11 +1,17 @@
 //! What may stand on the command line.
 
+use std::env;
 use std::io::{self, Write};
+use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, value_parser};
+use anyhow::Context;
+use clap::{Args, CommandFactory, Parser, Subcommand, value_parser};
+use clap_complete::Shell;
 use humantime::{format_duration, parse_duration};
 
+use crate::locks;
+use crate::run;
 use crate::scenario::Scenario;
 
 const MIN_LEASE: Duration = Duration::from_millis(100);
@@ -21,6 +27,36 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Runs a command under a lock
+    ///
+    /// The command starts when the lock is acquired. The lock is renewed while the command runs,
+    /// and released when it has ended; what it leaves running in the background is not waited for.
+    /// If the hold is lost meanwhile, the command and all in its process group get SIGTERM, and
+    /// what is left after the grace SIGKILL.
+    #[command(after_long_help = run::HELP)]
+    Run(run::Options),
+
+    /// Lists the locks that are held or waited for
+    #[command(after_long_help = locks::LS_HELP)]
+    Ls(locks::LsOptions),
+
+    /// Tells who holds a lock and who waits for it
+    #[command(after_long_help = locks::INSPECT_HELP)]
+    Inspect(locks::InspectOptions),
+
+    /// Takes a lock away from whoever holds it
+    #[command(after_long_help = locks::UNLOCK_HELP)]
+    Unlock(locks::UnlockOptions),
+
+    /// Prints what makes a shell complete this command's arguments
+    #[command(
+        after_help = "Example:\n  lockyard completions bash > /etc/bash_completion.d/lockyard"
+    )]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+
     /// Sells one stock from several processes: without a lock, with a naive one, with Lockyard
     ///
     /// The demo starts a private redis-server or valkey-server of its own (the one in
@@ -35,6 +71,10 @@ pub(crate) enum Command {
     /// One selling process of the demo
     #[command(hide = true)]
     Worker(Orders),
+
+    /// The process that ends the command of `run` if that is killed
+    #[command(hide = true)]
+    Watch,
 }
 
 /// What the user of the demo chooses.
@@ -90,6 +130,43 @@ fn parse_lease(text: &str) -> Result<Duration, String> {
     Err(format!("{text} is not in {min}..={max}"))
 }
 
+/// Reads a duration such as 500ms, 30s or 2m; 0 needs no unit.
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|error| format!("{error} (such as 500ms, 30s or 2m)"))
+}
+
+/// Prints the completions of a shell.
+pub(crate) fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "lockyard", &mut text);
+    let printed = io::stdout().write_all(&text);
+    printed.context("cannot print the completions")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints help, or what is wrong with the command line, and returns the exit status.
+pub(crate) fn explain(error: &clap::Error) -> ExitCode {
+    // If nobody listens there is nobody to tell.
+    let _ = error.print();
+    if !error.use_stderr() {
+        return ExitCode::SUCCESS;
+    }
+    // A caller of `run` is to tell this from the status of the command, which may well be 2.
+    let of_run = env::args_os().nth(1).is_some_and(|name| name == "run");
+    ExitCode::from(if of_run { run::FAILED } else { 2 })
+}
+
+/// Has standard error show what the library warns of, such as a server that cannot be reached, while it tries on.
+pub(crate) fn show_warnings() {
+    tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::WARN)
+        .with_writer(io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .without_time()
+        .init();
+}
+
 /// Writes a line to standard error.
 pub(crate) fn complain(text: &str) {
     // If standard error is closed there is nobody to tell.
@@ -103,15 +180,14 @@ mod tests {
     fn check(arguments: &[&str]) -> Result<Terms, String> {
         let words = ["lockyard", "demo"].iter().chain(arguments);
         let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
-        match cli.command {
-            Command::Demo(options) => Ok(options.terms),
-            Command::Worker(_) => unreachable!("the command line above says demo"),
-        }
+        let Command::Demo(options) = cli.command else {
+            unreachable!("the command line above says demo");
+        };
+        Ok(options.terms)
     }
 
     #[test]
     fn the_command_line_is_sound() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
     }
 

@@ -1,16 +1,22 @@
 //! The `lockyard` command.
 //!
-//! So far it has one task, `lockyard demo`: a flash sale in which several processes sell one
-//! stock, once without a lock, once with the lock that people write by hand, and once with
-//! Lockyard. The workers are this same program, started again with a hidden command.
+//! `lockyard run` runs a command under a lock; `ls`, `inspect` and `unlock` are for operators.
+//!
+//! `lockyard demo` is a flash sale in which several processes sell one stock, once without a lock, once with the lock
+//! that people write by hand, and once with Lockyard.
+//! The workers are this same program, started again with a hidden command.
 
 mod cli;
 mod demo;
 mod line;
+mod locks;
 mod market;
+mod run;
 mod scenario;
+mod server;
 mod worker;
 
+use std::io;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -19,30 +25,60 @@ use tokio::runtime;
 
 use crate::cli::{Cli, Command};
 
-/// The task could not be carried out. 1 is left to a demo that did not sell exactly its stock.
+/// The task could not be carried out. 1 is left to a task that was, and whose outcome is not the one wished for.
 const FAILED: u8 = 2;
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
-    let result = runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")
-        .and_then(|runtime| runtime.block_on(execute(command)));
-    result.unwrap_or_else(|error| {
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(error) => return cli::explain(&error),
+    };
+    let failed = match command {
+        Command::Run(_) => run::FAILED,
+        _ => FAILED,
+    };
+    execute(command).unwrap_or_else(|error| {
+        if is_closed_pipe(&error) {
+            return ExitCode::SUCCESS;
+        }
         cli::complain(&format!("{error:#}"));
-        ExitCode::from(FAILED)
+        ExitCode::from(failed)
     })
 }
 
-async fn execute(command: Command) -> anyhow::Result<ExitCode> {
-    match command {
-        Command::Demo(options) => demo::demo(&options).await,
-        Command::Worker(orders) => {
-            worker::work(&orders)
-                .await
-                .with_context(|| format!("worker {} gave up", orders.seller))?;
-            Ok(ExitCode::SUCCESS)
-        }
+fn execute(command: Command) -> anyhow::Result<ExitCode> {
+    // Without a runtime: it is to be small.
+    if let Command::Watch = command {
+        return run::watch();
     }
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(async {
+        match command {
+            Command::Run(options) => {
+                cli::show_warnings();
+                run::run(&options).await
+            }
+            Command::Ls(options) => locks::ls(&options).await,
+            Command::Inspect(options) => locks::inspect(&options).await,
+            Command::Unlock(options) => locks::unlock(&options).await,
+            Command::Completions { shell } => cli::completions(shell),
+            Command::Demo(options) => demo::demo(&options).await,
+            Command::Worker(orders) => {
+                worker::work(&orders)
+                    .await
+                    .with_context(|| format!("worker {} gave up", orders.seller))?;
+                Ok(ExitCode::SUCCESS)
+            }
+            Command::Watch => unreachable!("it was carried out above"),
+        }
+    })
+}
+
+/// Whether the reader of standard output had enough, as `head` has.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let cause = error.root_cause().downcast_ref::<io::Error>();
+    cause.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

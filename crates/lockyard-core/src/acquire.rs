@@ -25,12 +25,13 @@ use crate::cell::{Cell, FencingToken, HoldState};
 use crate::error::{Error, ServerError};
 use crate::gather;
 use crate::hold::Hold;
-use crate::id::{Outcome, Spec, Terms};
-use crate::lease::margin;
+use crate::id::{Kind, Outcome, Spec, Terms};
+use crate::lease::{Lease, margin};
 use crate::nests::Nest;
 use crate::owner::Owner;
 use crate::reply::{self, Acquired};
 use crate::retry::Retry;
+use crate::room::{Seat, Turn};
 use crate::runtime::Runtime;
 use crate::sync::Sync;
 
@@ -85,7 +86,14 @@ pub(crate) async fn acquire(
         wait,
         until,
         ticket: 0,
+        came: now,
+        seat: None,
     };
+    let waits = acquire.waits();
+    acquire.terms.passes &= acquire.owner.is_none() && is_plain(terms);
+    if waits && acquire.terms.passes {
+        acquire.seat = Some(Seat::take(core, spec, terms, now));
+    }
     let span = tracing::debug_span!(
         "acquire",
         lock = spec.name,
@@ -108,6 +116,16 @@ pub(crate) struct Acquire<'a> {
     until: Moment,
     /// The place in the queue that a new id takes over; 0 for none.
     pub(crate) ticket: u64,
+    came: Moment,
+    /// Where it waits with others, if it does.
+    seat: Option<Seat>,
+}
+
+/// Whether one hold with these terms is as good as another.
+fn is_plain(terms: Terms) -> bool {
+    terms.kind == Kind::Exclusive
+        && matches!(terms.lease, Lease::Renewed(_))
+        && terms.max_hold.is_none()
 }
 
 /// How one attempt ended.
@@ -137,6 +155,9 @@ impl Acquire<'_> {
                 Attempt::Busy => spin.sleep(core, self.until).await,
                 Attempt::Again => {}
                 Attempt::Failed(fault) => {
+                    if let Some(seat) = &self.seat {
+                        seat.troubled(&fault);
+                    }
                     let fault = retry
                         .may_go_on(fault)
                         .map_err(|fault| core.error(&self.spec.name, fault))?;
@@ -169,6 +190,9 @@ impl Acquire<'_> {
     }
 
     async fn attempt(&mut self) -> Result<Attempt, Error> {
+        if self.seat.as_ref().is_some_and(Seat::waits) {
+            return self.turn().await;
+        }
         if let Some(owner) = &self.owner
             && let Some(attempt) = self.nest(owner).await?
         {
@@ -203,7 +227,20 @@ impl Acquire<'_> {
             Acquired::Held(token) => self.held(ask.claim, ask.told, sync, token),
             Acquired::Queued { ticket, look } => {
                 self.ticket = ticket;
-                self.stand(ask.claim, ask.told, sync, look).await
+                let look = core.look_in(look);
+                core.with(|state| {
+                    state.answered(sync);
+                    let due = sync.received.after(look);
+                    state.queued(ask.claim.seq, ticket, due, sync.received);
+                });
+                if let Some(seat) = &mut self.seat
+                    && seat.queued(ask.claim.seq)
+                {
+                    // The place is no longer this task's alone.
+                    ask.claim.taken();
+                    return Ok(Attempt::Again);
+                }
+                self.stand(ask.claim, ask.told).await
             }
             refused => {
                 core.with(|state| state.answered(sync));
@@ -241,21 +278,39 @@ impl Acquire<'_> {
         }
     }
 
+    /// Waits with others until it is its turn, or until time is up.
+    async fn turn(&mut self) -> Result<Attempt, Error> {
+        let Some(seat) = &mut self.seat else {
+            return Ok(Attempt::Again);
+        };
+        match seat.turn(self.until, &self.spec.name).await? {
+            None => Ok(Attempt::Over),
+            Some(Turn::Failed(error)) => Err(error),
+            Some(Turn::Ask) => {
+                self.ticket = seat.ticket();
+                Ok(Attempt::Again)
+            }
+            Some(Turn::Hold(seq, cell)) => {
+                self.seat = None;
+                let hold = Hold::new(self.runtime, self.spec, None, seq, 0, cell);
+                if hold.state() == HoldState::Lost {
+                    // Noticed too late; it waits on where it stood.
+                    let core = self.runtime.core();
+                    self.seat = Some(Seat::take(core, self.spec, self.terms, self.came));
+                    return Ok(Attempt::Again);
+                }
+                Ok(Attempt::Held(hold))
+            }
+        }
+    }
+
     /// Stands in the queue until told, or until time is up.
     async fn stand(
         &self,
         claim: Claim,
         mut told: oneshot::Receiver<Outcome>,
-        sync: Sync,
-        look: Duration,
     ) -> Result<Attempt, Error> {
         let core = self.runtime.core();
-        let look = core.look_in(look);
-        core.with(|state| {
-            state.answered(sync);
-            let due = sync.received.after(look);
-            state.queued(claim.seq, self.ticket, due, sync.received);
-        });
         tokio::select! {
             biased;
             outcome = &mut told => self.told(claim, outcome.ok()),

@@ -39,6 +39,19 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Drops the connection and connects anew, for the server at its end has become a replica.
     fn reconnect(&self, lane: Lane);
 
+    /// Hears a channel's messages from now on, as long as the inbox stands; returns when the server has confirmed it.
+    ///
+    /// A backend that does not is one whose clients look instead.
+    fn subscribe(&self, _: Bytes) -> BoxFuture<'_, Result<(), Fault>> {
+        let deaf = ServerError::new("this backend hears no channels");
+        Box::pin(async { Err(Fault::Refused(deaf)) })
+    }
+
+    /// Hears a channel's messages no more.
+    fn unsubscribe(&self, _: Bytes) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// Runs a future beside the callers' connection, and as long as anything runs at all.
     fn spawn(&self, work: BoxFuture<'static, ()>);
 
@@ -125,6 +138,13 @@ pub enum Fault {
 pub enum Event {
     /// A message in the inbox.
     Message(Bytes),
+    /// A message on a channel of which the client wanted to hear.
+    Heard {
+        /// Where.
+        channel: Bytes,
+        /// What.
+        message: Bytes,
+    },
     /// Messages were lost.
     Missed,
     /// The inbox is subscribed, and the server has confirmed it.

@@ -25,8 +25,13 @@ impl Backoff {
 
     /// Sleeps longer each time, but never beyond `until`.
     pub(crate) async fn sleep(&mut self, core: &Core, until: Moment) {
+        core.sleep_until(self.next(core).min(until)).await;
+    }
+
+    /// When to try next, later each time.
+    pub(crate) fn next(&mut self, core: &Core) -> Moment {
         let delay = self.next.mul_f64(0.5 + core.fraction() / 2.0);
         self.next = (self.next * 2).min(self.longest);
-        core.sleep_until(core.now().after(delay).min(until)).await;
+        core.now().after(delay)
     }
 }

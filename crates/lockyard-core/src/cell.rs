@@ -82,6 +82,8 @@ pub(crate) struct Cell {
     /// The deadline in ns; 0 once lost. Whoever sees it pass sets 0, so nothing can extend it afterwards.
     deadline: AtomicU64,
     unsure: AtomicBool,
+    /// Whether anybody knows its owner.
+    named: AtomicBool,
     lost: Notify,
     pub(crate) since: Moment,
     pub(crate) token: Option<FencingToken>,
@@ -92,6 +94,7 @@ impl Cell {
         Self {
             deadline: AtomicU64::new(deadline.as_nanos()),
             unsure: AtomicBool::new(false),
+            named: AtomicBool::new(false),
             lost: Notify::new(),
             since,
             token,
@@ -127,6 +130,14 @@ impl Cell {
 
     pub(crate) fn set_unsure(&self, unsure: bool) {
         self.unsure.store(unsure, SeqCst);
+    }
+
+    pub(crate) fn set_named(&self) {
+        self.named.store(true, SeqCst);
+    }
+
+    pub(crate) fn is_named(&self) -> bool {
+        self.named.load(SeqCst)
     }
 
     /// Declares the hold lost; `false` if it was before.

@@ -12,7 +12,9 @@ use uuid::Uuid;
 
 use crate::alarm::Alarm;
 use crate::backend::{Arg, Backend, Call, Fault, Lane, Moment, Reply};
+use crate::books::Books;
 use crate::error::{Error, ServerErrorKind};
+use crate::openings::Openings;
 use crate::options::ClientOptions;
 use crate::script::Script;
 use crate::state::State;
@@ -32,6 +34,10 @@ pub(crate) struct Core {
     pub(crate) options: ClientOptions,
     numbers: AtomicU64,
     state: Mutex<State>,
+    /// What is counted down.
+    pub(crate) books: Books,
+    /// Where somebody waits for a count of zero.
+    pub(crate) openings: Openings,
     /// Wakes the watchdog.
     pub(crate) wake: Notify,
     /// Told when an id is finished, for a shutdown that waits for all.
@@ -53,10 +59,15 @@ impl Core {
             inbox: inbox.into(),
             terms: terms.into(),
             prefix: options.prefix.clone(),
-            state: Mutex::new(State::new(options.operation_timeout)),
+            state: Mutex::new(State::new(
+                options.operation_timeout,
+                options.waiter_timeout,
+            )),
             backend,
             options,
             numbers: AtomicU64::new(1),
+            books: Books::default(),
+            openings: Openings::default(),
             wake: Notify::new(),
             finished: Notify::new(),
             closing: AtomicBool::new(false),

@@ -98,9 +98,9 @@ pub enum Error {
         /// The primitive's name.
         name: String,
     },
-    /// Nobody knows whether a release was done; the client goes on trying in the background.
+    /// Nobody knows whether a release or a count-down was done; the client goes on trying in the background.
     #[error(
-        "it is unknown whether {name:?} was released: the release goes on in the background, at most until the lease is over"
+        "it is unknown whether {name:?} was released or counted down: that goes on in the background, for a release at most until the lease is over"
     )]
     OutcomeUnknown {
         /// The primitive's name.

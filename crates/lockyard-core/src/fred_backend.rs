@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use fred::clients::Client;
 use fred::error::Error as FredError;
-use fred::interfaces::{ClientLike, LuaInterface};
+use fred::interfaces::{ClientLike, LuaInterface, PubsubInterface};
 use fred::types::config::{
     Config, ConnectionConfig, PerformanceConfig, ReconnectPolicy, ServerConfig, TcpConfig,
     UnresponsiveConfig,
@@ -25,6 +25,7 @@ use tokio::runtime::Handle;
 
 use crate::backend::{Arg, Backend, BoxFuture, Call, Fault, Lane, Moment, Reply};
 use crate::error::ServerError;
+use crate::fred_inbox;
 use crate::options::ClientOptions;
 
 /// The connections of one client.
@@ -203,6 +204,22 @@ impl Backend for FredBackend {
                 let _ = client.force_reconnection().await;
             }));
         }
+    }
+
+    fn subscribe(&self, channel: Bytes) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(async move {
+            let channel = String::from_utf8_lossy(&channel).into_owned();
+            fred_inbox::subscribe(&self.inbox, channel)
+                .await
+                .map_err(fault)
+        })
+    }
+
+    fn unsubscribe(&self, channel: Bytes) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(async move {
+            let channel = String::from_utf8_lossy(&channel).into_owned();
+            self.inbox.unsubscribe(channel).await.map_err(fault)
+        })
     }
 
     fn spawn(&self, work: BoxFuture<'static, ()>) {

@@ -1,13 +1,15 @@
-//! The subscriber connection: one channel, subscribed anew whenever anything may have been lost.
+//! The subscriber connection: the inbox's channel, and those of counters that somebody waits for, subscribed anew whenever anything may have been lost.
 //!
 //! fred's `subscribe` returns when the command is written, and its own way of subscribing again ends at the first
 //! trouble; so a PING behind the SUBSCRIBE confirms it, and this loop goes on through lag, errors and reconnects.
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use fred::clients::Client;
 use fred::error::{Error as FredError, ErrorKind};
 use fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
+use fred::types::Message;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
@@ -26,6 +28,13 @@ pub(crate) fn report_reconnects(clients: &[&Client], events: &UnboundedSender<Ev
             }
         });
     }
+}
+
+/// Subscribes, and returns when the server has confirmed it.
+pub(crate) async fn subscribe(client: &Client, channel: String) -> Result<(), FredError> {
+    client.subscribe(channel).await?;
+    // The reply to PING comes behind that to SUBSCRIBE; a refusal of the latter comes in its place.
+    client.ping::<fred::types::Value>(None).await.map(drop)
 }
 
 /// A client's inbox.
@@ -64,8 +73,8 @@ impl Inbox {
                 message = messages.recv() => match message {
                     Err(RecvError::Closed) => return,
                     Err(RecvError::Lagged(_)) => Event::Missed,
-                    Ok(message) => match message.value.into_owned_bytes() {
-                        Some(bytes) => Event::Message(bytes.into()),
+                    Ok(message) => match self.heard(message) {
+                        Some(event) => event,
                         None => continue,
                     },
                 },
@@ -84,12 +93,19 @@ impl Inbox {
         }
     }
 
+    fn heard(&self, message: Message) -> Option<Event> {
+        let text = Bytes::from(message.value.into_owned_bytes()?);
+        Some(match *message.channel == *self.channel {
+            true => Event::Message(text),
+            false => Event::Heard {
+                channel: message.channel.into_inner(),
+                message: text,
+            },
+        })
+    }
+
     async fn subscribe(&self) -> bool {
-        let subscribed = async {
-            self.client.subscribe(self.channel.as_str()).await?;
-            // The reply to PING comes behind that to SUBSCRIBE; a refusal of the latter comes in its place.
-            self.client.ping::<fred::types::Value>(None).await
-        };
+        let subscribed = subscribe(&self.client, self.channel.clone());
         let result = timeout(self.patience, subscribed).await;
         let result =
             result.unwrap_or_else(|_| Err(FredError::new(ErrorKind::Timeout, "no answer in time")));

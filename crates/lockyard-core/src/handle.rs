@@ -35,6 +35,7 @@ impl Handle {
             weight: 1,
             lease: runtime.options().default_lease(),
             max_hold: None,
+            passes: false,
         };
         Self {
             runtime: runtime.clone(),

@@ -76,16 +76,21 @@ impl Hold {
         self.cell.token
     }
 
-    /// The owner that holds.
+    /// The owner that holds; from now on others may know it.
     #[must_use]
     pub fn owner(&self) -> Owner {
+        self.cell.set_named();
+        self.own()
+    }
+
+    fn own(&self) -> Owner {
         self.owner
             .clone()
             .unwrap_or_else(|| Owner::new(self.core().uuid, self.seq))
     }
 
     pub(crate) fn owner_text(&self) -> String {
-        self.owner().text()
+        self.own().text()
     }
 
     /// Waits until the hold is lost.
@@ -189,12 +194,12 @@ impl Hold {
         let parting = core.with(|state| state.part(self.seq, self.share, core.now()));
         let result = match parting {
             None | Some(Parting::Shared(HoldState::Lost)) => Err(self.lease_lost()),
-            Some(Parting::Shared(_)) => Ok(()),
-            Some(Parting::Last(HoldState::Lost, ..)) => {
-                core.with(|state| state.set_due(self.seq, core.now()));
+            Some(Parting::Shared(_) | Parting::Passed) => Ok(()),
+            Some(Parting::Last(last)) if last.state == HoldState::Lost => {
+                core.with(|state| state.release_in_background(&last.leaving, core.now()));
                 Err(self.lease_lost())
             }
-            Some(Parting::Last(_, deadline, entry)) => self.release_last(deadline, &entry).await,
+            Some(Parting::Last(last)) => self.release_last(&last).await,
         };
         self.log_release(result.as_ref().map_or("failed", |()| "released"));
         result

@@ -89,6 +89,8 @@ pub struct Terms {
     pub lease: Lease,
     /// After what time the watchdog stops renewing.
     pub max_hold: Option<Duration>,
+    /// Whether the client's tasks may pass the hold on among themselves.
+    pub passes: bool,
 }
 
 /// A hold id with all that the runtime knows of it.
@@ -126,7 +128,13 @@ pub(crate) enum Phase {
 }
 
 /// Whoever awaits the outcome of an acquire.
-pub(crate) type Waiter = oneshot::Sender<Outcome>;
+#[derive(Debug)]
+pub(crate) enum Waiter {
+    /// The task that asked.
+    Task(oneshot::Sender<Outcome>),
+    /// The first of those who share the place.
+    Room,
+}
 
 /// How waiting ended.
 #[derive(Debug)]
@@ -179,7 +187,7 @@ impl Id {
             terms,
             entry: entry.clone(),
             sent,
-            phase: Phase::Asked(tell),
+            phase: Phase::Asked(Waiter::Task(tell)),
             flying: false,
             again: false,
             granted: None,

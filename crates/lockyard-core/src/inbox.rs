@@ -16,8 +16,12 @@ use crate::state::State;
 
 pub(crate) fn on_event(core: &Core, event: &Event) {
     let now = core.now();
+    if !matches!(event, Event::Message(_) | Event::Heard { .. }) {
+        core.openings.disturb();
+    }
     match event {
         Event::Message(message) => on_message(core, message, now),
+        Event::Heard { channel, message } => core.openings.heard(channel, message),
         Event::Missed => core.with(|state| state.check_all(now)),
         Event::InboxUp => core.with(|state| {
             state.inbox = true;

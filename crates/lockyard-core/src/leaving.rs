@@ -15,8 +15,18 @@ use crate::state::State;
 pub(crate) enum Parting {
     /// Other guards keep the hold.
     Shared(HoldState),
-    /// It was the last; the hold of this entry is to be released on the server, before its deadline.
-    Last(HoldState, Moment, Bytes),
+    /// It was the last, and another task has the hold now.
+    Passed,
+    /// It was the last; the hold is to be released on the server.
+    Last(Last),
+}
+
+/// A hold without guards.
+pub(crate) struct Last {
+    pub(crate) state: HoldState,
+    pub(crate) deadline: Moment,
+    /// Numbers and entries of what is to be released: the hold, and before it a place that nobody needs any more.
+    pub(crate) leaving: Vec<(u64, Bytes)>,
 }
 
 impl State {
@@ -51,9 +61,19 @@ impl State {
         held.shares.retain(|share| share.number != number);
         let (state, deadline) = (held.cell.state(now), held.cell.deadline());
         if held.shares.is_empty() {
-            let entry = id.entry.clone();
-            self.leave(seq, Lane::Watchdog, now);
-            return Some(Parting::Last(state, deadline, entry));
+            if self.pass(seq, now) {
+                return Some(Parting::Passed);
+            }
+            let mut leaving = Vec::new();
+            for seq in self.take_spare(seq).into_iter().chain([seq]) {
+                leaving.extend(self.ids.get(&seq).map(|id| (seq, id.entry.clone())));
+                self.leave(seq, Lane::Watchdog, now);
+            }
+            return Some(Parting::Last(Last {
+                state,
+                deadline,
+                leaving,
+            }));
         }
         self.tell_count(seq, now);
         Some(Parting::Shared(state))
@@ -61,8 +81,14 @@ impl State {
 
     /// A guard gives up its share, and leaves a release to the watchdog.
     pub(crate) fn part_in_background(&mut self, seq: u64, number: u64, now: Moment) {
-        if let Some(Parting::Last(..)) = self.part(seq, number, now) {
-            self.set_due(seq, now);
+        if let Some(Parting::Last(last)) = self.part(seq, number, now) {
+            self.release_in_background(&last.leaving, now);
+        }
+    }
+
+    pub(crate) fn release_in_background(&mut self, leaving: &[(u64, Bytes)], now: Moment) {
+        for (seq, _) in leaving {
+            self.set_due(*seq, now);
         }
     }
 
@@ -129,8 +155,9 @@ impl State {
     /// Ends every hold and all waiting, for the client is shut down.
     pub(crate) fn close(&mut self, now: Moment) {
         self.closed = true;
+        self.close_rooms();
         for seq in self.ids.keys().copied().collect::<Vec<_>>() {
-            self.tell(seq, Outcome::Failed(Error::Closed));
+            self.tell(seq, Outcome::Failed(Error::Closed), now);
             self.lose(seq, now);
             if !broken("a shutdown releases nothing") {
                 self.give_up(seq, now);

@@ -34,4 +34,11 @@ impl Runtime {
         let name = name.to_owned();
         Ok(Arc::new(Named { name, keys }))
     }
+
+    /// A text never used before, by any client.
+    #[must_use]
+    pub fn fresh_name(&self) -> Bytes {
+        let core = self.core();
+        format!("{}.{}", core.client, core.number()).into()
+    }
 }

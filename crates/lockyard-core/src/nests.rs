@@ -41,7 +41,9 @@ impl State {
     /// Has a waiter share what its owner holds; if that is of the other sort, the server says what becomes of it.
     fn let_one_in(&mut self, seq: u64, shared: bool, now: Moment) {
         match self.ids.get(&seq) {
-            Some(id) if id.terms.kind.is_shared() == shared => self.tell(seq, Outcome::OwnerHolds),
+            Some(id) if id.terms.kind.is_shared() == shared => {
+                self.tell(seq, Outcome::OwnerHolds, now)
+            }
             _ => self.set_due(seq, now),
         }
     }

@@ -101,7 +101,7 @@ impl Runtime {
     /// # Errors
     ///
     /// [`Error::Closed`] after a shutdown.
-    fn open(&self) -> Result<(), Error> {
+    pub(crate) fn open(&self) -> Result<(), Error> {
         match self.core().with(|state| state.closed) {
             true => Err(Error::Closed),
             false => Ok(()),

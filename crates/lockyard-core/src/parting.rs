@@ -5,29 +5,33 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::acquire::GRACE;
-use crate::backend::{Arg, Fault, Lane, Moment};
+use crate::backend::{Arg, Fault, Lane};
 use crate::core::Core;
 use crate::error::{Error, ServerError};
 use crate::gather::{self, Item};
 use crate::hold::Hold;
 use crate::inbox;
+use crate::leaving::Last;
 use crate::reply::{self, Answer};
 use crate::retry::Retry;
 
 impl Hold {
-    pub(crate) async fn release_last(&self, deadline: Moment, entry: &Bytes) -> Result<(), Error> {
+    pub(crate) async fn release_last(&self, last: &Last) -> Result<(), Error> {
         let core = self.core();
         let background = Background {
             core,
-            seq: self.seq,
+            leaving: &last.leaving,
         };
-        let until = core.now().after(core.valid()).min(deadline);
+        let until = core.now().after(core.valid()).min(last.deadline);
         let mut retry = Retry::new(core, until);
         let mut first = true;
         loop {
             let left = until.since(core.now()).min(core.valid() / 3);
             // The last try has time for its answer, or "unreachable" would hide what the server said before.
-            let fault = match self.try_release(entry, first, left.max(GRACE)).await {
+            let fault = match self
+                .try_release(&last.leaving, first, left.max(GRACE))
+                .await
+            {
                 Ok((more, answer)) => {
                     if !more {
                         background.done();
@@ -58,20 +62,21 @@ impl Hold {
     /// Releases once: whether more waiters can be served, and what became of the hold.
     async fn try_release(
         &self,
-        entry: &Bytes,
+        leaving: &[(u64, Bytes)],
         first: bool,
         timeout: Duration,
     ) -> Result<(bool, Answer), Fault> {
+        let mut args = vec![
+            Arg::Text(self.core().inbox.clone()),
+            Arg::Number(leaving.len() as u64),
+        ];
+        args.extend(leaving.iter().map(|(_, entry)| Arg::Text(entry.clone())));
         let item = Item {
             script: &self.spec.family.release,
             keys: self.spec.clone(),
-            args: vec![
-                Arg::Text(self.core().inbox.clone()),
-                Arg::Number(1),
-                Arg::Text(entry.clone()),
-            ],
+            args,
             shared: 1,
-            answers: 1,
+            answers: leaving.len(),
         };
         // A silent line is not asked twice: a release may come twice, so the second goes over another one.
         let reply = match first {
@@ -79,7 +84,7 @@ impl Hold {
             false => item.alone(self.core(), Lane::Watchdog, timeout).await,
         };
         let (reply, _) = reply?;
-        let mut released = reply::released(&reply, 1).ok_or(Fault::Unreadable)?;
+        let mut released = reply::released(&reply, leaving.len()).ok_or(Fault::Unreadable)?;
         // Should the next holder be ours, it need not wait for its message.
         inbox::on_messages(self.core(), &released.news);
         match released.answers.pop() {
@@ -92,12 +97,13 @@ impl Hold {
 /// Leaves a release to the watchdog, unless it is done here.
 struct Background<'a> {
     core: &'a Core,
-    seq: u64,
+    leaving: &'a [(u64, Bytes)],
 }
 
 impl Background<'_> {
     fn done(self) {
-        self.core.with(|state| state.finish(self.seq));
+        self.core
+            .with(|state| self.leaving.iter().for_each(|(seq, _)| state.finish(*seq)));
         self.core.finished.notify_waiters();
         std::mem::forget(self);
     }
@@ -106,6 +112,6 @@ impl Background<'_> {
 impl Drop for Background<'_> {
     fn drop(&mut self) {
         self.core
-            .with(|state| state.set_due(self.seq, self.core.now()));
+            .with(|state| state.release_in_background(self.leaving, self.core.now()));
     }
 }

@@ -207,7 +207,7 @@ fn settle(
     };
     let deadline = sent.after(renewal.lease).before(margin(renewal.lease));
     match result {
-        Renewed::Held(_) if waits && deadline <= now => state.tell(seq, Outcome::Gone),
+        Renewed::Held(_) if waits && deadline <= now => state.tell(seq, Outcome::Gone, now),
         Renewed::Held(token) if waits => {
             state.held(
                 seq,
@@ -229,7 +229,7 @@ fn settle(
         Renewed::Gone if !waits && broken("a hold that is gone counts as renewed") => {
             renewed(state, renewal, deadline, sent, now);
         }
-        Renewed::Gone if waits => state.tell(seq, Outcome::Gone),
+        Renewed::Gone if waits => state.tell(seq, Outcome::Gone, now),
         Renewed::Gone => {
             if state.lose(seq, now) {
                 tracing::warn!(
@@ -241,7 +241,7 @@ fn settle(
         }
         Renewed::Never(why) => {
             let error = why.error(&renewal.spec.name, terms);
-            state.tell(seq, Outcome::Failed(error));
+            state.tell(seq, Outcome::Failed(error), now);
         }
         Renewed::Error(message) => {
             let fault = Fault::Refused(ServerError::new(message.clone()));
@@ -252,7 +252,11 @@ fn settle(
                 "renewal refused"
             );
             match waits && !fault.passes() {
-                true => state.tell(seq, Outcome::Failed(core.error(&renewal.spec.name, fault))),
+                true => state.tell(
+                    seq,
+                    Outcome::Failed(core.error(&renewal.spec.name, fault)),
+                    now,
+                ),
                 false => failed(core, state, renewal),
             }
         }

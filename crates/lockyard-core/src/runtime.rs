@@ -98,6 +98,17 @@ impl Runtime {
         keys: &[Bytes],
         args: &[Arg],
     ) -> Result<Reply, Error> {
+        self.ask_for(&spec.name, script, keys, args).await
+    }
+
+    /// As [`ask`](Self::ask), for anything that has a name.
+    pub(crate) async fn ask_for(
+        &self,
+        name: &str,
+        script: &Script,
+        keys: &[Bytes],
+        args: &[Arg],
+    ) -> Result<Reply, Error> {
         let core = &self.core;
         let until = core.now().after(core.valid());
         let mut retry = Retry::new(core, until);
@@ -112,7 +123,7 @@ impl Runtime {
                 Err(fault) => retry
                     .after(fault)
                     .await
-                    .map_err(|fault| core.error(&spec.name, fault))?,
+                    .map_err(|fault| core.error(name, fault))?,
             }
         }
     }
@@ -192,14 +203,18 @@ impl Runtime {
         let now = core.now();
         let until = now.after(core.valid());
         core.with(|state| state.close(now));
+        core.openings.close();
         self.end();
         loop {
             let finished = core.finished.notified();
-            if core.with(|state| state.is_empty()) {
+            if core.with(|state| state.is_empty()) && core.books.is_idle() {
                 return Ok(());
             }
             if core.now() >= until {
-                let source = FredError::new(ErrorKind::Timeout, "releases are still under way");
+                let source = FredError::new(
+                    ErrorKind::Timeout,
+                    "releases or count-downs are still under way",
+                );
                 return Err(Error::OutcomeUnknown {
                     name: "all holds".to_owned(),
                     source: Box::new(core.error("", Fault::Unanswered(source))),

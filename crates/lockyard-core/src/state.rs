@@ -19,11 +19,12 @@ use crate::backend::Moment;
 use crate::breakages::broken;
 use crate::cell::Cell;
 use crate::gather::Gate;
-use crate::id::{Held, Id, Outcome, Phase, Share};
+use crate::id::{Held, Id, Outcome, Phase, Share, Waiter};
 use crate::late::LateQueue;
 use crate::lines::Lines;
 use crate::nests::NestKey;
 use crate::owner::Owner;
+use crate::room::Rooms;
 use crate::sync::Sync;
 
 pub(crate) struct State {
@@ -37,17 +38,20 @@ pub(crate) struct State {
     pub(crate) late: LateQueue,
     pub(crate) alarms: Alarms,
     pub(crate) gate: Gate,
+    pub(crate) rooms: Rooms,
     pub(crate) sync: Option<Sync>,
     /// Whether grants can be heard.
     pub(crate) inbox: bool,
     pub(crate) closed: bool,
+    /// T, after which a silent waiting client counts as gone.
+    pub(crate) waiter_timeout: Duration,
     /// Until when the watchdog sleeps.
     pub(crate) sleeps_until: Option<Moment>,
 }
 
 impl State {
     /// Empty, for a client whose acquires are valid so long.
-    pub(crate) fn new(valid: Duration) -> Self {
+    pub(crate) fn new(valid: Duration, waiter_timeout: Duration) -> Self {
         Self {
             ids: BTreeMap::new(),
             lines: Lines::default(),
@@ -57,9 +61,11 @@ impl State {
             late: LateQueue::new(valid),
             alarms: Alarms::default(),
             gate: Gate::default(),
+            rooms: Rooms::default(),
             sync: None,
             inbox: false,
             closed: false,
+            waiter_timeout,
             sleeps_until: None,
         }
     }
@@ -192,8 +198,14 @@ impl State {
             cell: Arc::new(cell),
             shares: vec![Share::new(0, id.terms, since)],
         });
-        // Nobody listens if the caller is going to read the reply itself, or is gone; then its claim releases the id.
-        let _ = waiter.send(Outcome::Granted);
+        match waiter {
+            // Nobody listens if the caller is going to read the reply itself, or is gone; then its claim releases the id.
+            Waiter::Task(waiter) => drop(waiter.send(Outcome::Granted)),
+            Waiter::Room => {
+                self.set_due(seq, check.min(deadline));
+                return self.place_held(seq, since);
+            }
+        }
         let nest = id
             .owner
             .clone()
@@ -214,14 +226,16 @@ impl State {
     }
 
     /// Ends waiting with an outcome other than a hold; the waiter's claim then releases the id.
-    pub(crate) fn tell(&mut self, seq: u64, outcome: Outcome) {
+    pub(crate) fn tell(&mut self, seq: u64, outcome: Outcome, now: Moment) {
         self.leave_line(seq);
         let Some(id) = self.ids.get_mut(&seq) else {
             return;
         };
-        if let Some(waiter) = id.take_waiter() {
+        match id.take_waiter() {
             // Whoever waited may be gone; then its claim releases the id.
-            let _ = waiter.send(outcome);
+            Some(Waiter::Task(waiter)) => drop(waiter.send(outcome)),
+            Some(Waiter::Room) => self.place_ended(seq, outcome, now),
+            None => {}
         }
     }
 

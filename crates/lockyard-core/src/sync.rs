@@ -32,6 +32,18 @@ impl Sync {
         (age < STALE).then(|| self.us.saturating_add((age + valid).as_micros() as u64))
     }
 
+    /// The server's µs at another moment, by this answer.
+    pub(crate) fn server_time(&self, moment: Moment) -> u64 {
+        match moment >= self.received {
+            true => self
+                .us
+                .saturating_add(moment.since(self.received).as_micros() as u64),
+            false => self
+                .us
+                .saturating_sub(self.received.since(moment).as_micros() as u64),
+        }
+    }
+
     /// The local deadline of a hold that the server wrote for us at its time `us`, with a lease of `lease`.
     ///
     /// It counts from when the latest answered command was **sent**: the server read its clock after that, so the

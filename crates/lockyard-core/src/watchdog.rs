@@ -18,9 +18,11 @@ use tokio::task::JoinSet;
 use crate::backend::{Event, Lane, Moment};
 use crate::cell::HoldState;
 use crate::core::Core;
+use crate::countdown;
 use crate::gather;
 use crate::id::Phase;
 use crate::inbox;
+use crate::opening;
 use crate::releases::{self, Release};
 use crate::renewal::{self, Renewal};
 use crate::state::State;
@@ -46,12 +48,14 @@ pub(crate) async fn run(core: Arc<Core>, mut events: UnboundedReceiver<Event>) {
                 state.late.forget_answered();
             }
             let work = collect(state, now, core.options.waiter_timeout / 3);
-            let idle = state.is_empty() && state.late.is_empty();
+            let idle = state.is_empty() && state.late.is_empty() && core.books.is_idle();
             (work, idle, state.alarms.take(now))
         });
         alarms.into_iter().for_each(Waker::wake);
         gather::send_overdue(&core, now);
         spawn(&core, &mut tasks, work);
+        countdown::begin(&core);
+        opening::begin(&core);
         if closing && idle && tasks.is_empty() {
             break;
         }

@@ -39,7 +39,7 @@ impl FairLock {
     #[must_use]
     pub fn new(runtime: &Arc<Runtime>, name: &str) -> Self {
         Self {
-            lock: Lock::new(runtime, name),
+            lock: Lock::strict(runtime, name),
         }
     }
 

@@ -24,6 +24,13 @@ const LISTED: u64 = 1000;
 /// A lock that at most one owner holds at a time, over all processes, and that its owner may take again.
 ///
 /// Whoever waits stands in a queue: first come, first served.
+/// Tasks of one client that wait on the same terms, with a renewed lease and without an [`Owner`], a
+/// [longest hold](Self::with_max_hold) or a [token](Self::fenced), share a place there and pass the lock on among
+/// themselves, without a command, while their lease is sure and for at most 10 ms; then whoever is first in the queue
+/// has its turn.
+/// So tasks that came later may be served first, for 10 ms and a section in each turn of a client in front;
+/// [`FairLock`](crate::FairLock) serves all tasks strictly in order.
+/// A guard whose [`owner`](LockGuard::owner) has been asked for is not passed on, as another process may have entered.
 /// When the holder's process dies the lock is free at the latest one lease later.
 /// A handle costs nothing on the server, is cheap to clone, and does not change: `with_lease` and its like return a new
 /// handle.
@@ -59,6 +66,13 @@ impl Lock {
     #[doc(hidden)]
     #[must_use]
     pub fn new(runtime: &Arc<Runtime>, name: &str) -> Self {
+        let mut lock = Self::strict(runtime, name);
+        lock.handle.terms.passes = true;
+        lock
+    }
+
+    /// A lock that no task passes on.
+    pub(crate) fn strict(runtime: &Arc<Runtime>, name: &str) -> Self {
         Self {
             handle: Handle::new(runtime, &FAMILY, name, Kind::Exclusive),
         }
@@ -255,7 +269,7 @@ impl Lock {
             .sum())
     }
 
-    /// Who holds the lock, and who waits for it: the first 1000, in order.
+    /// Who holds the lock, and who waits for it: the first 1000, in order; tasks that share a place count once.
     ///
     /// # Redis
     ///

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use lockyard_core::__private::{Backend, BoxFuture, Call, Event, Fault, Lane, Moment, Reply};
+use lockyard_core::ServerError;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::yield_now;
@@ -17,13 +18,22 @@ use crate::shared::Shared;
 /// reply comes others have their turn, as with a connection.
 pub(crate) struct MemoryBackend {
     shared: Arc<Shared>,
+    client: u64,
+    /// Where messages go; nowhere for a client that spins.
+    events: Option<UnboundedSender<Event>>,
     runtime: Handle,
 }
 
 impl MemoryBackend {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        client: u64,
+        events: Option<UnboundedSender<Event>>,
+    ) -> Self {
         Self {
             shared,
+            client,
+            events,
             runtime: Handle::current(),
         }
     }
@@ -56,6 +66,23 @@ impl Backend for MemoryBackend {
 
     fn reconnect(&self, _: Lane) {}
 
+    fn subscribe(&self, channel: Bytes) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(async move {
+            let events = self.events.clone().ok_or_else(deaf)?;
+            self.shared.subscribe(self.client, &channel, events, false);
+            yield_now().await;
+            Ok(())
+        })
+    }
+
+    fn unsubscribe(&self, channel: Bytes) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(async move {
+            self.shared.unsubscribe(self.client, &channel);
+            yield_now().await;
+            Ok(())
+        })
+    }
+
     fn spawn(&self, work: BoxFuture<'static, ()>) {
         self.runtime.spawn(work);
     }
@@ -76,26 +103,30 @@ impl fmt::Debug for MemoryBackend {
     }
 }
 
-/// A client's inbox, until it is dropped.
-pub(crate) struct Subscription {
-    shared: Arc<Shared>,
-    channel: Bytes,
+fn deaf() -> Fault {
+    Fault::Refused(ServerError::new("a client that spins hears no messages"))
 }
 
-impl Subscription {
+/// All that a client hears, its inbox to begin with, until it is dropped.
+pub(crate) struct Subscriptions {
+    shared: Arc<Shared>,
+    client: u64,
+}
+
+impl Subscriptions {
     pub(crate) fn new(
         shared: Arc<Shared>,
-        channel: String,
+        client: u64,
+        inbox: String,
         events: UnboundedSender<Event>,
     ) -> Self {
-        let channel = Bytes::from(channel);
-        shared.subscribe(channel.clone(), events);
-        Self { shared, channel }
+        shared.subscribe(client, &inbox.into(), events, true);
+        Self { shared, client }
     }
 }
 
-impl Drop for Subscription {
+impl Drop for Subscriptions {
     fn drop(&mut self) {
-        self.shared.unsubscribe(&self.channel);
+        self.shared.forget(self.client);
     }
 }

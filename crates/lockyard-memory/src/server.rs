@@ -7,7 +7,7 @@ use lockyard::{Client, ClientOptions, Error};
 use lockyard_core::__private::{Event, Runtime};
 use tokio::sync::mpsc;
 
-use crate::backend::{MemoryBackend, Subscription};
+use crate::backend::{MemoryBackend, Subscriptions};
 use crate::entry::Entry;
 use crate::shared::Shared;
 
@@ -59,16 +59,18 @@ impl MemoryServer {
     /// As [`client`](Self::client).
     pub fn client_with(&self, options: ClientOptions) -> Result<Client, Error> {
         let queues = options.queues();
-        let backend = Arc::new(MemoryBackend::new(self.shared.clone()));
         let (events, received) = mpsc::unbounded_channel();
+        let (shared, client) = (self.shared.clone(), self.shared.client());
+        let told = queues.then(|| events.clone());
+        let backend = Arc::new(MemoryBackend::new(shared.clone(), client, told));
         let (runtime, watchdog) = Runtime::start(backend, received, options)?;
-        let subscription = queues.then(|| {
+        let subscriptions = queues.then(|| {
             // It cannot fail: `watchdog` has the other end.
             let _ = events.send(Event::InboxUp);
-            Subscription::new(self.shared.clone(), runtime.inbox(), events)
+            Subscriptions::new(shared, client, runtime.inbox(), events)
         });
         tokio::spawn(async move {
-            let _subscription = subscription;
+            let _subscriptions = subscriptions;
             watchdog.await;
         });
         Ok(Client::from_runtime(runtime))
@@ -103,7 +105,7 @@ impl fmt::Debug for MemoryServer {
 mod tests {
     use super::*;
 
-    // Red when `Subscription` does nothing as it is dropped.
+    // Red when `Subscriptions` does nothing as it is dropped.
     #[tokio::test(start_paused = true)]
     async fn a_client_that_has_ended_is_no_subscriber() {
         let server = MemoryServer::new();
@@ -111,9 +113,9 @@ mod tests {
         let [one, other] = [client.lock("x"), client.lock("y")];
         drop(client);
         assert!(one.try_acquire().await.is_ok_and(|guard| guard.is_some()));
-        assert_eq!(server.shared.inboxes(), 1);
+        assert_eq!(server.shared.ears(), 1);
         drop((one, other));
         tokio::time::sleep(std::time::Duration::from_secs(60)).await;
-        assert_eq!(server.shared.inboxes(), 0);
+        assert_eq!(server.shared.ears(), 0);
     }
 }

@@ -79,6 +79,37 @@ async fn a_rate_limiter_keeps_its_rate_for_an_hour_in_no_real_time() {
     assert!(real.elapsed() < Duration::from_secs(30));
 }
 
+// Red when a message reaches but one of those who hear a channel, or none.
+#[tokio::test(start_paused = true)]
+async fn a_latch_opens_for_all_at_once() {
+    let server = MemoryServer::new();
+    let clients: Vec<Client> = (0..4).map(|_| server.client()).collect();
+    let latches: Vec<_> = clients.iter().map(|client| client.latch("x")).collect();
+    assert!(latches[0].try_set_count(2).await.unwrap());
+    let wait = |latch: &lockyard::Latch| {
+        let latch = latch.clone();
+        tokio::spawn(async move { latch.wait().await.unwrap() })
+    };
+    let waits: Vec<_> = latches.iter().chain(&latches).map(wait).collect();
+    sleep(ms(1)).await;
+    latches[1].count_down().await.unwrap();
+    sleep(ms(1)).await;
+    assert!(!waits.iter().any(JoinHandle::is_finished));
+    let start = Instant::now();
+    latches[2].count_down().await.unwrap();
+    for wait in waits {
+        once(wait).await.unwrap();
+    }
+    assert!(start.elapsed() <= ms(2), "{:?}", start.elapsed());
+    let spinning = ClientOptions::default().waiting(Waiting::Spin);
+    let spinning = server.client_with(spinning).unwrap().latch("x");
+    assert!(latches[0].try_set_count(1).await.unwrap());
+    let wait = wait(&spinning);
+    sleep(ms(1)).await;
+    latches[0].count_down().await.unwrap();
+    once(wait).await.unwrap();
+}
+
 // Red when messages are not delivered: then a waiter finds its turn by looking, three seconds later.
 #[tokio::test(start_paused = true)]
 async fn waiters_are_served_in_order_and_at_once() {

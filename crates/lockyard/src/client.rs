@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use lockyard_core::__private::Runtime;
 use lockyard_core::{ClientOptions, Error, Owner};
+#[cfg(feature = "latch")]
+use lockyard_latch::Latch;
 #[cfg(feature = "limiter")]
 use lockyard_limiter::{Rate, RateLimiter};
 #[cfg(feature = "lock")]
@@ -102,6 +104,16 @@ impl Client {
     #[must_use]
     pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
         RwLock::new(&self.runtime, name.as_ref())
+    }
+
+    /// The latch of this name.
+    ///
+    /// Nothing is sent; an invalid name is an error at the first use.
+    /// What a name may be: see [`lock`](Self::lock).
+    #[cfg(feature = "latch")]
+    #[must_use]
+    pub fn latch(&self, name: impl AsRef<str>) -> Latch {
+        Latch::new(&self.runtime, name.as_ref())
     }
 
     /// The rate limiter of this name, with a rate.

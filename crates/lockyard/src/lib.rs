@@ -92,6 +92,11 @@
 //! A [`RateLimiter`] grants so many permits in a period, evenly and with a burst, over all processes: at once, after a
 //! wait, or it tells exactly when they can be had.
 //!
+//! # Latches
+//!
+//! A [`Latch`] is a count that processes count down together, each part once however often its command comes, and for
+//! whose end any number of them wait; one message wakes them all.
+//!
 //! # Errors
 //!
 //! Somebody else holding a lock is an answer: `try_` forms return `None`.
@@ -113,6 +118,7 @@
 //! | warn | a renewal or background release failed and goes on | `lock`, `ids`, `fault`, `outcome` = `unknown` |
 //! | warn | `trying on to acquire` | `lock`, `error` |
 //! | warn | the inbox could not be subscribed | `channel`, `error` |
+//! | warn | the channel of a latch could not be subscribed | `latch`, `error` |
 //!
 //! An acquire runs in a debug span `acquire` with the fields `lock` and `owner`.
 //!
@@ -122,7 +128,7 @@
 //! An ACL user needs the keys and channels under the prefix (`~lockyard:* &lockyard:*`) and
 //! `+eval +evalsha +subscribe +unsubscribe +publish +ping +hello +time +select +client|setname +client|id`, and what
 //! the scripts use:
-//! `+exists +get +hdel +hget +hgetall +hmget +hset +hsetnx +incr +pexpire +pttl +set +zadd +zcard +zcount
+//! `+del +exists +get +hdel +hget +hgetall +hmget +hset +hsetnx +incr +pexpire +pttl +set +zadd +zcard +zcount
 //! +zrange +zrem +zremrangebyrank +zremrangebyscore +zscore`.
 //! Without the right to subscribe, waiters spin; without the right to publish, they find their turn by looking.
 //!
@@ -130,6 +136,7 @@
 //!
 //! | feature | default | |
 //! |---|---|---|
+//! | `latch` | yes | [`Latch`] |
 //! | `limiter` | yes | [`RateLimiter`] |
 //! | `lock` | yes | [`Lock`], [`FairLock`] |
 //! | `rw-lock` | yes | [`RwLock`] |
@@ -143,6 +150,8 @@ pub use lockyard_core::{
     ClientOptions, Error, FencingToken, HoldState, HolderInfo, Lease, Owner, ServerError,
     ServerErrorKind, WaiterInfo, Waiting,
 };
+#[cfg(feature = "latch")]
+pub use lockyard_latch::Latch;
 #[cfg(feature = "limiter")]
 pub use lockyard_limiter::{Decision, Quota, Rate, RateLimiter};
 #[cfg(feature = "lock")]

@@ -8,8 +8,10 @@
     reason = "a command-line tool talks to its user there"
 )]
 
+mod apt;
 mod cargo;
 mod check;
+mod postgres;
 mod server;
 
 use std::ffi::OsString;
@@ -27,7 +29,7 @@ use crate::cargo::{cargo, run};
 enum Xtask {
     /// Checks formatting, lints, documentation and the headers of the Lua scripts
     Check,
-    /// Runs all tests; installs a server where there is none and apt-get can
+    /// Runs all tests; installs Redis and PostgreSQL where there are none and apt-get can
     Test {
         #[command(flatten)]
         server: Server,
@@ -132,6 +134,7 @@ const THREADS: &str = "RUST_TEST_THREADS";
 /// Without `-p` among the arguments, cargo tests the whole workspace: its root is virtual.
 fn test(server: Server, rest: Rest) -> io::Result<ExitCode> {
     let server = server::ensure(server.server)?;
+    postgres::ensure()?;
     let mut command = cargo(&["test", "--all-features"]);
     command.args(rest.into_args()).env(server::VARIABLE, server);
     if std::env::var_os(THREADS).is_none() {

@@ -1,14 +1,14 @@
 //! Makes sure that there is a server program for the tests and the demo.
 //!
-//! The test kit starts it; here it is only found, or installed where that can be done unasked:
-//! as root, with apt-get.
+//! The test kit starts it; here it is only found, or installed.
 
 use std::env;
 use std::io;
 use std::path::{self, Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
-use crate::cargo::{cannot_run, run};
+use crate::apt;
+use crate::cargo::cannot_run;
 
 /// The variable in which the test kit looks for the path of the server program.
 pub(crate) const VARIABLE: &str = "LOCKYARD_SERVER";
@@ -50,45 +50,12 @@ fn in_path() -> Option<PathBuf> {
 }
 
 fn install() -> io::Result<PathBuf> {
-    if !is_root() || !has_apt_get() {
+    if !apt::is_usable() {
         return Err(io::Error::other(ADVICE));
     }
     eprintln!("== no server in PATH: apt-get install redis-server");
-    apt_get(&["update", "--quiet"])?;
-    apt_get(&["install", "--quiet", "--yes", "redis-server"])?;
-    // The package starts a service, now and at each boot; only its program is needed.
-    for command in [
-        ["service", "redis-server", "stop"],
-        ["update-rc.d", "redis-server", "disable"],
-    ] {
-        let [program, args @ ..] = command;
-        run(Command::new(program).args(args).stdout(io::stderr()))?;
-    }
+    apt::install("redis-server")?;
     in_path().ok_or_else(|| io::Error::other(ADVICE))
-}
-
-fn is_root() -> bool {
-    let id = Command::new("id").arg("-u").output();
-    id.is_ok_and(|output| output.stdout == b"0\n")
-}
-
-fn has_apt_get() -> bool {
-    Command::new("apt-get").arg("--version").output().is_ok()
-}
-
-fn apt_get(args: &[&str]) -> io::Result<()> {
-    let mut command = Command::new("apt-get");
-    command
-        .args(args)
-        .env("DEBIAN_FRONTEND", "noninteractive")
-        .stdout(io::stderr());
-    match run(&mut command)? {
-        ExitCode::SUCCESS => Ok(()),
-        _ => Err(io::Error::other(format!(
-            "apt-get {} failed",
-            args.join(" ")
-        ))),
-    }
 }
 
 /// Says which server it is, and refuses one that is too old for the scripts.

@@ -1,0 +1,129 @@
+//! `lockyard ls`: the locks under a prefix.
+//!
+//! Names come from SCAN, over a connection of its own; what is known of each comes from `inspect`, a few at a time.
+//! Memory is bounded by the limit: no more names are kept, and the server is asked for one page after another.
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use fred::prelude::{Builder, Client as Redis, ClientLike, Config, Key, KeysInterface};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use lockyard::{Client, Error, Lease};
+use tokio::time::timeout;
+
+use crate::cli::complain;
+use crate::locks::names;
+use crate::locks::options::LsOptions;
+use crate::locks::view::{self, Row};
+
+/// How many keys the server looks at in one step.
+const PAGE: u32 = 500;
+/// How many locks are inspected at once.
+const AT_ONCE: usize = 16;
+/// How long one step may take.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+pub(crate) async fn ls(options: &LsOptions) -> anyhow::Result<ExitCode> {
+    let client = options.server.connect(Lease::default()).await?;
+    let mut listing = Listing {
+        options,
+        client,
+        seen: BTreeSet::new(),
+        rows: Vec::new(),
+    };
+    let complete = listing.scan().await?;
+    if !options.json {
+        listing.rows.sort_by(|a, b| a.name.cmp(&b.name));
+        view::print(&view::rows(&listing.rows).to_string())?;
+    }
+    if !complete {
+        complain(&format!(
+            "there are more than {} locks; see --limit",
+            options.limit
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Listing<'a> {
+    options: &'a LsOptions,
+    client: Client,
+    /// SCAN may return a key twice, and a lock has two keys.
+    seen: BTreeSet<String>,
+    /// What goes into the table at the end; with `--json` none.
+    rows: Vec<Row>,
+}
+
+impl Listing<'_> {
+    /// Walks over all keys; `false` if there are more locks than may be listed.
+    async fn scan(&mut self) -> anyhow::Result<bool> {
+        let redis = connect(&self.options.server.url).await?;
+        let prefix = &self.options.server.prefix;
+        let pattern = names::pattern(prefix);
+        let limit = self.options.limit as usize;
+        let mut cursor = "0".to_owned();
+        loop {
+            let page = redis.scan_page(cursor, pattern.clone(), Some(PAGE), None);
+            let (next, keys): (String, Vec<Key>) = timeout(PATIENCE, page)
+                .await
+                .map_err(|_| anyhow!("no answer within {PATIENCE:?}"))
+                .and_then(|page| Ok(page?))
+                .context("cannot scan the keys, which needs the right +scan")?;
+            let found = keys
+                .iter()
+                .filter_map(|key| names::name(prefix, key.as_bytes()));
+            let mut fresh: Vec<String> = Vec::new();
+            for name in found {
+                if self.seen.len() == limit && !self.seen.contains(name) {
+                    self.show(fresh).await?;
+                    return Ok(false);
+                }
+                if self.seen.insert(name.to_owned()) {
+                    fresh.push(name.to_owned());
+                }
+            }
+            self.show(fresh).await?;
+            if next == "0" {
+                return Ok(true);
+            }
+            cursor = next;
+        }
+    }
+
+    /// Inspects locks, and prints or keeps those that are held or waited for.
+    async fn show(&mut self, names: Vec<String>) -> anyhow::Result<()> {
+        let client = &self.client;
+        let mut rows = stream::iter(names)
+            .map(|name| async move {
+                match client.lock(&name).inspect().await {
+                    Ok(info) => Ok(Some(Row::new(name, &info))),
+                    Err(error @ Error::WrongType { .. }) => {
+                        complain(&error.to_string());
+                        Ok(None)
+                    }
+                    Err(error) => Err(error),
+                }
+            })
+            .buffer_unordered(AT_ONCE);
+        while let Some(row) = rows.try_next().await? {
+            // A lock that has become free since is left out.
+            match row.filter(Row::is_in_use) {
+                Some(row) if self.options.json => view::print_json(&row)?,
+                row => self.rows.extend(row),
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn connect(url: &str) -> anyhow::Result<Redis> {
+    let client = Builder::from_config(Config::from_url(url)?).build()?;
+    timeout(PATIENCE, client.init())
+        .await
+        .map_err(|_| anyhow!("no connection within {PATIENCE:?}"))
+        .and_then(|connected| Ok(connected?))
+        .context("cannot connect")?;
+    Ok(client)
+}

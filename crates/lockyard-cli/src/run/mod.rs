@@ -1,0 +1,17 @@
+//! `lockyard run`: a command under a lock.
+//!
+//! 1. The command runs only while the lock is held, as far as this program can see to it: it is started after the lock
+//!    was acquired, and when the hold is lost it is ended.
+//! 2. The lock is released only after the command has ended.
+//! 3. If this program is killed, a second one that watches it ends the command ([`watch`]).
+//! 4. Each signal reaches the command once ([`signals`]).
+
+mod hold;
+mod job;
+mod options;
+mod signals;
+mod watch;
+
+pub(crate) use hold::run;
+pub(crate) use options::{FAILED, HELP, Options};
+pub(crate) use watch::watch;

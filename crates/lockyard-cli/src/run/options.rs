@@ -1,0 +1,105 @@
+//! What may stand on the command line of `lockyard run`, and its exit status.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::cli::parse_time;
+use crate::server::Server;
+
+/// The hold was lost while the command ran.
+pub(crate) const LOST: u8 = 123;
+/// The lock was not acquired in time.
+pub(crate) const NOT_ACQUIRED: u8 = 124;
+/// Lockyard itself failed.
+pub(crate) const FAILED: u8 = 125;
+/// The command was found but could not be started.
+pub(crate) const NOT_STARTED: u8 = 126;
+/// The command was not found.
+pub(crate) const NOT_FOUND: u8 = 127;
+/// With a signal's number added: what ended the command, or the wait for the lock.
+pub(crate) const SIGNALLED: u8 = 128;
+
+pub(crate) const HELP: &str = "\
+Exit status:
+  that of the command, or 128 + n if signal n ended it; else
+  123  the hold was lost while the command ran, whatever became of the command
+  124  the lock was not acquired in time
+  125  lockyard failed: wrong usage, or the server cannot be used
+  126  the command was found but could not be started
+  127  the command was not found
+
+Environment of the command:
+  LOCKYARD_NAME   the lock's name
+  LOCKYARD_OWNER  who holds it
+  LOCKYARD_TOKEN  the fencing token: a greater number for each new hold of the lock
+  LOCKYARD_URL, LOCKYARD_PREFIX  as given, so that a nested `lockyard run` needs no options
+
+  A `lockyard run` with LOCKYARD_OWNER in its environment acquires as that owner: what that owner
+  holds it enters at once. This is trust, not proof: whoever knows an owner can enter what it holds.
+  Two commands that run side by side under one owner do not exclude each other; unset the variable
+  for those that should.
+
+Signals:
+  HUP, INT, QUIT, TERM, USR1 and USR2 are passed on to the command and all in its process group;
+  before the lock is acquired they end the wait. One that is ignored at the start, as HUP is under
+  nohup, stays ignored. In the foreground of a terminal the command stays in lockyard's process
+  group, so that it can use the terminal: then ^C, ^\\ and ^Z reach it directly, other signals are
+  passed on to the command alone, and only the command is ended after a loss, not what it started.
+
+When things go wrong:
+  The hold is lost if the server cannot be reached for a whole lease, if someone takes the lock away
+  or if lockyard is paused for longer than the lease. What the command does between the loss and its
+  end is unguarded; a store that compares fencing tokens refuses it.
+  While lockyard waits or renews it tries on, and warns on standard error.
+  If lockyard itself is killed, a second process ends the command in the same way, SIGTERM first, and
+  the lock is free when its lease ends. Choose a grace below two thirds of the lease, so that the
+  command is gone by then. If that process is killed as well, the command goes on.
+
+Examples:
+  export LOCKYARD_URL=redis://redis.internal:6379
+  lockyard run --name nightly --no-wait -- backup.sh /srv     # never twice at once
+  lockyard run --name deploy --wait 5m -- ./deploy.sh v42     # one after another
+  lockyard run --name ledger -- sh -c 'psql -v token=$LOCKYARD_TOKEN -f book.sql'";
+
+/// What the user of `lockyard run` chooses.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// The lock's name
+    #[arg(long)]
+    pub(crate) name: String,
+
+    /// How long to wait for the lock at most, such as 10s [default: as long as it takes]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub(crate) wait: Option<Duration>,
+
+    /// Do not wait if somebody else has the lock; the same as --wait 0
+    #[arg(long, conflicts_with = "wait")]
+    pub(crate) no_wait: bool,
+
+    /// How long the lock outlives lockyard if that is killed; it is renewed every third of this
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_time)]
+    pub(crate) lease: Duration,
+
+    /// How long the command has between SIGTERM and SIGKILL when the hold is lost
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
+    pub(crate) grace: Duration,
+
+    #[command(flatten)]
+    pub(crate) server: Server,
+
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+impl Options {
+    /// How long to wait; `Duration::MAX` is for ever.
+    pub(crate) fn patience(&self) -> Duration {
+        if self.no_wait {
+            return Duration::ZERO;
+        }
+        self.wait.unwrap_or(Duration::MAX)
+    }
+}

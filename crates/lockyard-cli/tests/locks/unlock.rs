@@ -1,0 +1,86 @@
+use std::time::Duration;
+
+use lockyard::Lease;
+use lockyard_testkit::{Server, eventually_async};
+use serde_json::json;
+
+use crate::support::{Process, SOON, code, run, text};
+use crate::{call, client, fields, hold, objects};
+
+#[tokio::test]
+async fn unlock_refuses_without_force_and_says_who_would_lose_the_lock() {
+    let server = Server::start().unwrap();
+    let client = client(&server).await;
+    let guard = hold(&client, "x").await;
+    let owner = guard.owner().to_string();
+    let output = call(&server, &["unlock", "x"]);
+    assert_eq!(code(&output), Some(1));
+    assert_eq!(text(&output.stdout), "");
+    let errors = text(&output.stderr);
+    assert!(
+        errors.contains(&format!("x is held by {owner}")),
+        "{errors}"
+    );
+    assert!(errors.contains("--force"), "{errors}");
+
+    let output = call(&server, &["unlock", "x", "--json"]);
+    assert_eq!(code(&output), Some(1));
+    let object = objects(&output).remove(0);
+    assert_eq!(object["released"], false);
+    assert_eq!(object["holders"][0]["owner"], owner);
+    assert!(client.lock("x").is_locked().await.unwrap());
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn unlock_with_force_takes_the_lock_away_and_says_from_whom() {
+    let server = Server::start().unwrap();
+    let client = client(&server).await;
+    for arguments in [
+        &["unlock", "x", "--force"][..],
+        &["unlock", "x", "--force", "--json"],
+    ] {
+        let guard = hold(&client, "x").await;
+        let output = call(&server, arguments);
+        assert_eq!(code(&output), Some(0));
+        assert!(text(&output.stdout).contains(&guard.owner().to_string()));
+        assert_eq!(text(&output.stderr), "");
+        tokio::time::timeout(SOON, guard.lost()).await.unwrap();
+        if arguments.len() == 4 {
+            let object = objects(&output).remove(0);
+            assert_eq!(fields(&object), ["holders", "name", "released"]);
+            assert_eq!(object["released"], true);
+        }
+    }
+}
+
+#[tokio::test]
+async fn unlock_of_a_free_lock_changes_nothing() {
+    let server = Server::start().unwrap();
+    for arguments in [&["unlock", "x"][..], &["unlock", "x", "--force"]] {
+        let output = call(&server, arguments);
+        assert_eq!(code(&output), Some(1));
+        assert_eq!(text(&output.stderr), "lockyard: nobody holds x\n");
+    }
+    let output = call(&server, &["unlock", "x", "--force", "--json"]);
+    assert_eq!(code(&output), Some(1));
+    let nobody = json!({ "name": "x", "released": false, "holders": [] });
+    assert_eq!(objects(&output), [nobody]);
+    assert!(server.keys("*").unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn the_first_waiter_gets_a_lock_that_is_taken_away() {
+    let server = Server::start().unwrap();
+    let client = client(&server).await;
+    let lock = client
+        .lock("x")
+        .with_lease(Lease::Renewed(Duration::from_secs(60)));
+    let guard = lock.acquire().await.unwrap();
+    let mut waiting = Process::start(run(&server.url(), &["--name", "x"], "echo in"));
+    eventually_async(SOON, async || lock.inspect().await.unwrap().waiting == 1).await;
+    assert_eq!(code(&call(&server, &["unlock", "x", "--force"])), Some(0));
+    waiting.hears("in");
+    assert_eq!(waiting.code(), Some(0));
+    drop(guard);
+}

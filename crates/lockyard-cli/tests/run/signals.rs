@@ -1,0 +1,157 @@
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use lockyard::Client;
+use lockyard_testkit::{Server, eventually_async};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{PROGRAM, Process, SOON, is_gone, run};
+
+/// Says each signal that it gets, and ends after TERM.
+const LISTENER: &str = "
+    for signal in HUP INT QUIT USR1 USR2; do trap \"echo $signal\" $signal; done
+    trap 'echo TERM; exit 9' TERM
+    echo ready
+    while :; do sleep 0.02; done";
+
+/// The same command, with no signal ignored, as some are for what a script starts in the background.
+fn heedful(command: &Command) -> Command {
+    let mut heedful = Command::new("env");
+    heedful.arg("--default-signal").arg(command.get_program());
+    heedful.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => heedful.env(name, value),
+            None => heedful.env_remove(name),
+        };
+    }
+    heedful
+}
+
+#[test]
+fn each_signal_reaches_the_command_once() {
+    let server = Server::start().unwrap();
+    let mut run = Process::start(heedful(&run(&server.url(), &["--name", "x"], LISTENER)));
+    run.hears("ready");
+    for (signal, name) in [
+        (Signal::HUP, "HUP"),
+        (Signal::INT, "INT"),
+        (Signal::QUIT, "QUIT"),
+        (Signal::USR1, "USR1"),
+        (Signal::USR2, "USR2"),
+        (Signal::TERM, "TERM"),
+    ] {
+        run.signal(signal);
+        run.hears(name);
+    }
+    assert_eq!(run.code(), Some(9));
+    assert_eq!(server.keys("*").unwrap(), ["lockyard:lock.fence:{x}"]);
+}
+
+#[test]
+fn a_signal_reaches_what_the_command_has_started() {
+    let server = Server::start().unwrap();
+    let script =
+        "sh -c 'trap \"echo child; exit\" TERM; echo ready; while :; do sleep 0.02; done' & wait";
+    let mut run = Process::start(run(&server.url(), &["--name", "x"], script));
+    run.hears("ready");
+    run.signal(Signal::TERM);
+    run.hears("child");
+    assert_eq!(run.code(), Some(128 + 15));
+}
+
+#[tokio::test]
+async fn a_signal_ends_the_wait_and_leaves_the_queue() {
+    let server = Server::start().unwrap();
+    let lock = Client::connect(&server.url()).await.unwrap().lock("x");
+    let guard = lock.acquire().await.unwrap();
+    for (signal, number) in [(Signal::INT, 2), (Signal::TERM, 15), (Signal::HUP, 1)] {
+        let mut waiting =
+            Process::start(heedful(&run(&server.url(), &["--name", "x"], "echo ran")));
+        eventually_async(SOON, async || lock.inspect().await.unwrap().waiting == 1).await;
+        waiting.signal(signal);
+        assert_eq!(waiting.code(), Some(128 + number));
+        assert_eq!(lock.inspect().await.unwrap().waiting, 0);
+    }
+    guard.release().await.unwrap();
+}
+
+#[test]
+fn a_signal_that_was_ignored_stays_ignored() {
+    let server = Server::start().unwrap();
+    let script = "
+        trap '' HUP
+        exec \"$PROGRAM\" run --name x -- sh -c '
+            trap \"exit 9\" USR1
+            grep -q \"^SigIgn:.*[13579bdf]$\" /proc/self/status && echo ignored
+            while :; do sleep 0.02; done'";
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", script])
+        .env("PROGRAM", PROGRAM)
+        .env("LOCKYARD_URL", server.url());
+    let mut run = Process::start(command);
+    run.hears("ignored");
+    run.signal(Signal::HUP);
+    run.signal(Signal::USR1);
+    assert_eq!(run.code(), Some(9));
+}
+
+/// Runs the program on a terminal of its own, in the foreground.
+fn on_a_terminal(server: &Server, command: &str) -> (Process, impl Write + use<>) {
+    let mut terminal = Command::new("script");
+    terminal
+        .args(["--quiet", "--return", "--command"])
+        .arg(format!("exec {PROGRAM} run --name x -- {command}"))
+        .arg("/dev/null")
+        .env("LOCKYARD_URL", server.url())
+        .env("SHELL", "/bin/sh");
+    let mut terminal = heedful(&terminal);
+    terminal.stdin(Stdio::piped());
+    Process::start_with_input(terminal)
+}
+
+#[test]
+fn a_command_in_the_foreground_reads_from_the_terminal() {
+    let server = Server::start().unwrap();
+    let (mut run, mut keys) =
+        on_a_terminal(&server, "sh -c 'echo ready; read line; echo got $line'");
+    run.hears("ready");
+    writeln!(keys, "hello").unwrap();
+    // The terminal shows what is typed.
+    run.hears("hello");
+    run.hears("got hello");
+    assert_eq!(run.code(), Some(0));
+}
+
+#[test]
+fn a_key_reaches_a_command_in_the_foreground_once() {
+    let server = Server::start().unwrap();
+    let listener = "sh -c '
+        trap \"echo INT\" INT; trap \"echo USR1\" USR1; trap \"exit 9\" QUIT
+        echo $PPID
+        while :; do :; done'";
+    let (mut run, mut keys) = on_a_terminal(&server, listener);
+    let lockyard = Pid::from_raw(run.next().parse().unwrap()).unwrap();
+    for _ in 0..3 {
+        keys.write_all(b"\x03").unwrap();
+        run.hears("^CINT");
+        // What lockyard made of the key comes before what it is sent later.
+        kill_process(lockyard, Signal::USR1).unwrap();
+        run.hears("USR1");
+    }
+    keys.write_all(b"\x1c").unwrap();
+    assert_eq!(run.code(), Some(9));
+}
+
+#[tokio::test]
+async fn a_command_in_the_foreground_is_ended_after_a_loss() {
+    let server = Server::start().unwrap();
+    let lock = Client::connect(&server.url()).await.unwrap().lock("x");
+    let (mut run, keys) = on_a_terminal(&server, "sh -c 'echo $$; while :; do sleep 0.02; done'");
+    let command = run.next();
+    assert!(lock.force_release().await.unwrap());
+    assert_eq!(run.code(), Some(123));
+    assert!(is_gone(&command));
+    drop(keys);
+}

@@ -1,0 +1,331 @@
+//! Tasks of one client that wait for one lock on the same terms share a place in its queue, and pass the lock on.
+//!
+//! It is the local mutex that people put in front of a distributed one, without its unfairness.
+//!
+//! 1. While tasks wait, a place of theirs is in the queue, or one of them is asking for it.
+//! 2. The place has the arrival of the task that asked for it, so it is no worse off than without the others.
+//! 3. A hold is passed on while it is sure, and at most 10 ms long; then the first in the queue has its turn.
+//! 4. A hold whose owner anybody has asked for is not passed on: another process may have entered it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use crate::backend::{Fault, Moment};
+use crate::cell::{Cell, HoldState};
+use crate::core::Core;
+use crate::error::Error;
+use crate::id::{Id, Outcome, Phase, Share, Spec, Terms, Waiter};
+use crate::state::State;
+
+/// How long tasks pass a hold on before the first in the queue has its turn.
+const LONGEST: Duration = Duration::from_millis(10);
+
+/// Main key and lease.
+type Door = (Bytes, Duration);
+
+#[derive(Default)]
+pub(crate) struct Rooms(BTreeMap<Door, Room>);
+
+#[derive(Default)]
+struct Room {
+    place: Place,
+    /// Those who wait, by arrival.
+    tasks: BTreeMap<(Moment, u64), oneshot::Sender<Turn>>,
+    /// What keeps the one that asks from an answer.
+    trouble: Option<Fault>,
+}
+
+#[derive(Default)]
+enum Place {
+    #[default]
+    None,
+    /// One of the tasks, which is not among those who wait, is asking for it.
+    Asked,
+    Queued(u64),
+}
+
+/// What a waiting task is told.
+pub(crate) enum Turn {
+    /// To ask for a place.
+    Ask,
+    /// It holds.
+    Hold(u64, Arc<Cell>),
+    /// It cannot hold.
+    Failed(Error),
+}
+
+/// A task's part in a room; dropped at any point, it leaves the others none the worse.
+pub(crate) struct Seat {
+    core: Arc<Core>,
+    door: Door,
+    arrival: (Moment, u64),
+    part: Part,
+}
+
+enum Part {
+    Asks,
+    Waits(oneshot::Receiver<Turn>),
+    /// It has been served.
+    Done,
+}
+
+impl Seat {
+    /// Enters the room, as the one that asks if there is none.
+    pub(crate) fn take(core: &Arc<Core>, spec: &Spec, terms: Terms, came: Moment) -> Self {
+        let door = door(spec, terms);
+        let arrival = (came, core.number());
+        let part = core.with(|state| {
+            let room = state.rooms.0.entry(door.clone()).or_default();
+            match room.place {
+                Place::None => {
+                    room.place = Place::Asked;
+                    Part::Asks
+                }
+                Place::Asked | Place::Queued(_) => Part::Waits(room.join(arrival)),
+            }
+        });
+        let core = core.clone();
+        Self {
+            core,
+            door,
+            arrival,
+            part,
+        }
+    }
+
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self.part, Part::Waits(_))
+    }
+
+    /// The server time at which it came, as a ticket; 0 if that is not known.
+    pub(crate) fn ticket(&self) -> u64 {
+        let sync = self.core.with(|state| state.sync);
+        sync.map_or(0, |sync| sync.server_time(self.arrival.0))
+    }
+
+    /// Waits to be told; `None` when time is up.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`], or why the server could not be asked meanwhile.
+    pub(crate) async fn turn(&mut self, until: Moment, name: &str) -> Result<Option<Turn>, Error> {
+        let Part::Waits(told) = &mut self.part else {
+            return Ok(Some(Turn::Ask));
+        };
+        tokio::select! {
+            biased;
+            turn = told => {
+                self.part = match turn {
+                    Ok(Turn::Ask) => Part::Asks,
+                    _ => Part::Done,
+                };
+                turn.map(Some).map_err(|_| Error::Closed)
+            }
+            () = self.core.sleep_until(until) => {
+                let trouble = self.core.with(|state| state.rooms.0.get(&self.door)?.trouble.clone());
+                trouble.map_or(Ok(None), |fault| Err(self.core.error(name, fault)))
+            }
+        }
+    }
+
+    /// The one that asks has no answer yet.
+    pub(crate) fn troubled(&self, fault: &Fault) {
+        self.core.with(|state| {
+            if let Some(room) = state.rooms.0.get_mut(&self.door) {
+                room.trouble = Some(fault.clone());
+            }
+        });
+    }
+
+    /// The id that it asked for stands in the queue, for all; `false` if it does not wait any more.
+    pub(crate) fn queued(&mut self, seq: u64) -> bool {
+        let told = self.core.with(|state| {
+            let id = state.ids.get_mut(&seq)?;
+            let Phase::Queued(waiter, _) = &mut id.phase else {
+                return None;
+            };
+            *waiter = Waiter::Room;
+            let room = state.rooms.0.entry(self.door.clone()).or_default();
+            room.place = Place::Queued(seq);
+            room.trouble = None;
+            Some(room.join(self.arrival))
+        });
+        match told {
+            Some(told) => self.part = Part::Waits(told),
+            None => return false,
+        }
+        true
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let now = self.core.now();
+        let part = std::mem::replace(&mut self.part, Part::Done);
+        self.core.with(|state| match part {
+            Part::Done => {}
+            Part::Asks => state.end_asking(&self.door),
+            Part::Waits(mut told) => {
+                state.leave_room(&self.door, self.arrival, now);
+                // It may have been told just before.
+                match told.try_recv() {
+                    Ok(Turn::Ask) => state.end_asking(&self.door),
+                    Ok(Turn::Hold(seq, _)) => state.part_in_background(seq, 0, now),
+                    Ok(Turn::Failed(_)) | Err(_) => {}
+                }
+            }
+        });
+    }
+}
+
+impl Room {
+    fn join(&mut self, arrival: (Moment, u64)) -> oneshot::Receiver<Turn> {
+        let (tell, told) = oneshot::channel();
+        self.tasks.insert(arrival, tell);
+        told
+    }
+
+    /// Tells the first of those who wait; gives the turn back if nobody does.
+    fn tell_first(&mut self, turn: Turn) -> Option<Turn> {
+        match self.tasks.pop_first() {
+            Some((_, tell)) => tell.send(turn).err(),
+            None => Some(turn),
+        }
+    }
+}
+
+fn door(spec: &Spec, terms: Terms) -> Door {
+    (spec.keys[0].clone(), terms.lease.duration())
+}
+
+impl State {
+    /// Has the next task ask for a place, if none is there; a room that is empty goes.
+    fn ask_for_place(&mut self, door: &Door) {
+        if let Some(room) = self.rooms.0.get_mut(door)
+            && matches!(room.place, Place::None)
+        {
+            match room.tell_first(Turn::Ask) {
+                None => room.place = Place::Asked,
+                Some(_) => drop(self.rooms.0.remove(door)),
+            }
+        }
+    }
+
+    /// The one that asks has its hold without a place, or has given up.
+    fn end_asking(&mut self, door: &Door) {
+        if let Some(room) = self.rooms.0.get_mut(door)
+            && matches!(room.place, Place::Asked)
+        {
+            room.place = Place::None;
+        }
+        self.ask_for_place(door);
+    }
+
+    /// A task waits no longer; the last one takes the place along.
+    fn leave_room(&mut self, door: &Door, arrival: (Moment, u64), now: Moment) {
+        let Some(room) = self.rooms.0.get_mut(door) else {
+            return;
+        };
+        room.tasks.remove(&arrival);
+        if let Place::Queued(seq) = room.place
+            && room.tasks.is_empty()
+        {
+            self.rooms.0.remove(door);
+            self.abandon(seq, now);
+        }
+    }
+
+    /// The place of a room has become a hold.
+    pub(crate) fn place_held(&mut self, seq: u64, now: Moment) {
+        let (Some(door), Some(cell)) = (self.door(seq), self.cell(seq)) else {
+            return;
+        };
+        let left = match self.rooms.0.get_mut(&door) {
+            Some(room) => {
+                room.place = Place::None;
+                room.tell_first(Turn::Hold(seq, cell))
+            }
+            None => Some(Turn::Hold(seq, cell)),
+        };
+        self.ask_for_place(&door);
+        if left.is_some() {
+            self.part_in_background(seq, 0, now);
+        }
+    }
+
+    /// The place of a room is gone without a hold.
+    pub(crate) fn place_ended(&mut self, seq: u64, outcome: Outcome, now: Moment) {
+        if let Some(door) = self.door(seq) {
+            if let Some(room) = self.rooms.0.get_mut(&door) {
+                room.place = Place::None;
+                if let Outcome::Failed(error) = outcome {
+                    // The others ask anew, and are told the same if it is so for them as well.
+                    room.tell_first(Turn::Failed(error));
+                }
+            }
+            self.ask_for_place(&door);
+        }
+        self.give_up(seq, now);
+    }
+
+    /// Passes a hold without guards on to the next task, if one waits and that is as good as a release; whether it did.
+    pub(crate) fn pass(&mut self, seq: u64, now: Moment) -> bool {
+        let waiter_timeout = self.waiter_timeout;
+        let Some(door) = self.door(seq) else {
+            return false;
+        };
+        let Some(id) = self.ids.get_mut(&seq) else {
+            return false;
+        };
+        let enough = id.first_lease(waiter_timeout) / 3;
+        let Id {
+            phase: Phase::Held(held),
+            terms,
+            ..
+        } = id
+        else {
+            return false;
+        };
+        let cell = &held.cell;
+        let sure = cell.state(now) == HoldState::Held && cell.remaining(now) >= enough;
+        let mine = terms.passes && !cell.is_named() && now.since(cell.since) < LONGEST;
+        let Some(room) = self.rooms.0.get_mut(&door) else {
+            return false;
+        };
+        if !sure || !mine || room.tell_first(Turn::Hold(seq, cell.clone())).is_some() {
+            return false;
+        }
+        held.shares = vec![Share::new(0, *terms, now)];
+        self.ask_for_place(&door);
+        true
+    }
+
+    /// The place that nobody needs when this hold ends, with its entry: it is to be released before the hold.
+    pub(crate) fn take_spare(&mut self, seq: u64) -> Option<u64> {
+        let door = self.door(seq)?;
+        let room = self.rooms.0.get(&door)?;
+        let Place::Queued(place) = room.place else {
+            return None;
+        };
+        if !room.tasks.is_empty() {
+            return None;
+        }
+        self.rooms.0.remove(&door);
+        Some(place)
+    }
+
+    /// All tasks are told that the client is closed.
+    pub(crate) fn close_rooms(&mut self) {
+        self.rooms = Rooms::default();
+    }
+
+    /// The room of an id that may be passed on.
+    fn door(&self, seq: u64) -> Option<Door> {
+        let id = self.ids.get(&seq)?;
+        id.terms.passes.then(|| door(&id.spec, id.terms))
+    }
+}

@@ -1,0 +1,59 @@
+use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::site::Site;
+use std::time::Duration;
+
+use lockyard::{Error, HoldState};
+use lockyard_testkit::eventually_async;
+
+const SOON: Duration = Duration::from_secs(5);
+
+pub(crate) async fn a_free_lock_is_acquired_and_released<M: Exclusive>(site: Site) {
+    let client = site.client().await;
+    let lock = M::of(&client, "stock:42");
+    let guard = lock.acquire().await.unwrap();
+    assert_eq!(guard.state(), HoldState::Held);
+    assert!(lock.is_locked().await.unwrap());
+    assert!(lock.try_acquire().await.unwrap().is_none());
+    guard.release().await.unwrap();
+    assert!(!lock.is_locked().await.unwrap());
+    assert_eq!(site.keys(), Vec::<String>::new());
+}
+
+pub(crate) async fn a_waiter_is_granted_when_the_holder_releases<M: Exclusive>(site: Site) {
+    let client = site.client().await;
+    let other = site.client().await;
+    let guard = M::of(&client, "x").acquire().await.unwrap();
+    let waiter = tokio::spawn(async move { M::of(&other, "x").acquire().await });
+    let lock = M::of(&client, "x");
+    eventually_async(SOON, async || lock.inspect().await.unwrap().waiting == 1).await;
+    guard.release().await.unwrap();
+    let guard = tokio::time::timeout(SOON, waiter)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
+    assert_eq!(guard.state(), HoldState::Held);
+    guard.release().await.unwrap();
+    assert_eq!(site.keys(), Vec::<String>::new());
+}
+
+pub(crate) async fn an_owner_re_enters_what_it_holds<M: Exclusive>(site: Site) {
+    let client = site.client().await;
+    let lock = M::of(&client, "x");
+    let owner = client.owner();
+    owner
+        .scope(async {
+            let outer = lock.acquire().await?;
+            let inner = lock.acquire().await?;
+            assert_eq!(lock.hold_count(&owner).await?, 2);
+            inner.release().await?;
+            assert_eq!(lock.hold_count(&owner).await?, 1);
+            outer.release().await
+        })
+        .await
+        .unwrap();
+    assert!(matches!(
+        M::of(&client, "").acquire().await,
+        Err(Error::InvalidName { .. })
+    ));
+}
