@@ -57,8 +57,8 @@ use crate::refusal::Refusal;
 ///
 /// // Three requests at once for each tenant, and none of them waits.
 /// let by_tenant = ConcurrencyLimitLayer::by(move |request: &Parts| {
-///     let tenant = request.headers.get("x-tenant")?.to_str().ok()?;
-///     Some(client.semaphore(format!("tenant:{tenant}"), 3))
+///     let tenant = request.headers.get("x-tenant").and_then(|tenant| tenant.to_str().ok());
+///     client.semaphore(format!("tenant:{}", tenant.unwrap_or("none")), 3)
 /// })
 /// .wait(Duration::ZERO)
 /// .when_away(WhenAway::Open);
@@ -83,8 +83,8 @@ impl ConcurrencyLimitLayer {
     /// What stands in the name decides what is counted together.
     /// A name that is none, as one with a brace in it, is answered with 400: see
     /// [`Client::semaphore`](lockyard::Client::semaphore).
-    /// Use what the sender cannot choose freely, such as an authenticated tenant: whoever chooses the name chooses the
-    /// limit.
+    /// Use what the sender can neither choose freely nor leave out, such as an authenticated tenant: whoever chooses the
+    /// name chooses the limit.
     #[must_use]
     pub fn by<K: Into<Option<Semaphore>>>(
         semaphore: impl Fn(&Parts) -> K + Send + Sync + 'static,

@@ -92,8 +92,8 @@ impl RateLimitLayer {
     /// What stands in the name decides what is counted together.
     /// A name that is none, as one with a brace in it, is answered with 400: see
     /// [`Client::rate_limiter`](lockyard::Client::rate_limiter).
-    /// Use what the sender cannot choose freely, such as an authenticated tenant: whoever chooses the name chooses the
-    /// limit.
+    /// Use what the sender can neither choose freely nor leave out, such as an authenticated tenant: whoever chooses the
+    /// name chooses the limit.
     #[must_use]
     pub fn by<K: Into<Option<RateLimiter>>>(
         limiter: impl Fn(&Parts) -> K + Send + Sync + 'static,
