@@ -9,7 +9,6 @@ use http::request::Parts;
 use http::{Request, Response};
 use http_body::Body;
 use lockyard::{Semaphore, SemaphorePermit};
-use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -17,7 +16,7 @@ use crate::body::ResponseBody;
 use crate::counts::{Counters, Counts};
 use crate::gate::Gate;
 use crate::limited::{Ask, LimitedFuture, Pass, call};
-use crate::outage::{Outage, WhenAway};
+use crate::outage::{Outage, Question, WhenAway};
 use crate::refusal::Refusal;
 
 /// Limits how many requests run at once over all processes, by a [`Semaphore`].
@@ -179,15 +178,14 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let gate = &self.gate;
-        call(&mut self.inner, gate, request, |semaphore| {
-            ask(gate.clone(), semaphore)
+        call(&mut self.inner, gate, request, |semaphore, question| {
+            ask(gate.clone(), semaphore, question)
         })
     }
 }
 
-fn ask(gate: Gate<Semaphore>, semaphore: Semaphore) -> Ask<Held> {
+fn ask(gate: Gate<Semaphore>, semaphore: Semaphore, question: Question) -> Ask<Held> {
     Box::pin(async move {
-        let asked = Instant::now();
         let name = semaphore.name();
         let permit = match gate.wait {
             Duration::MAX => semaphore.acquire().await.map(Some),
@@ -202,7 +200,7 @@ fn ask(gate: Gate<Semaphore>, semaphore: Semaphore) -> Ask<Held> {
                 name: name.to_owned(),
             }),
         });
-        gate.judge(name, asked, answer)
+        gate.judge(name, question, answer)
             .map_err(|refusal| gate.refuse(refusal))
     })
 }

@@ -8,11 +8,10 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response};
 use lockyard::Error;
-use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use crate::counts::Counters;
-use crate::outage::{Outage, WhenAway};
+use crate::outage::{Outage, Question, WhenAway};
 use crate::refusal::Refusal;
 
 /// Finds the limit of a request; `None` for one that is not limited.
@@ -53,68 +52,65 @@ impl<H> Gate<H> {
         (limit, Request::from_parts(parts, body))
     }
 
-    /// What becomes of a request without asking, as the server is away; `None` if it is to ask.
-    pub(crate) fn away(&self) -> Option<Result<(), Refusal>> {
-        self.outage.why().map(|why| self.unasked(why))
+    /// Has a request ask, or tells what becomes of it without.
+    pub(crate) fn ask(&self) -> Result<Question, Result<(), Refusal>> {
+        self.outage.ask().map_err(|why| self.unasked(why))
     }
 
-    /// What becomes of a request that asked then, and was answered like this; `None` stands for one that goes on
-    /// unlimited.
+    /// What becomes of a request that was answered like this; `None` stands for one that goes on unlimited.
     pub(crate) fn judge<P>(
         &self,
         name: &str,
-        asked: Instant,
+        question: Question,
         answer: Result<Result<P, Refusal>, Error>,
     ) -> Result<Option<P>, Refusal> {
         let error = match answer {
-            Ok(answer) => return self.answered(name, asked, answer),
+            Ok(answer) => {
+                if question.answered() {
+                    info!(name, "the limit can be asked again");
+                }
+                return match answer {
+                    Ok(pass) => {
+                        self.counters.admitted.count();
+                        Ok(Some(pass))
+                    }
+                    Err(refusal) => Err(self.over(refusal)),
+                };
+            }
             Err(error) => Arc::new(error),
         };
-        let refusal = match *error {
+        match *error {
             Error::Unreachable { .. }
             | Error::Refused { .. }
             | Error::LeaseLost { .. }
             | Error::Closed => {
-                if self.outage.begin(&error) {
+                if question.failed(&error) {
                     warn!(name, error = %Chain(&error), when_away = ?self.when_away, "the limit cannot be asked");
                 }
-                return self.unasked(error).map(|()| None);
+                self.unasked(error).map(|()| None)
             }
-            Error::InvalidPermits { .. } => {
-                // No permits in all: an operator lets nobody in.
-                let busy = Refusal::Busy {
-                    name: name.to_owned(),
-                };
-                return self.answered(name, asked, Err(busy));
+            // No permits in all: an operator lets nobody in.
+            Error::InvalidPermits { .. } => Err(self.over(Refusal::Busy {
+                name: name.to_owned(),
+            })),
+            Error::InvalidName { .. } => {
+                self.counters.failed.count();
+                debug!(error = %Chain(&error), "refused");
+                Err(Refusal::InvalidKey { source: error })
             }
-            Error::InvalidName { .. } => Refusal::InvalidKey { source: error },
-            _ => Refusal::Misconfigured { source: error },
-        };
-        self.counters.failed.count();
-        match &refusal {
-            Refusal::InvalidKey { source } => debug!(error = %Chain(source), "refused"),
-            _ => warn!(name, error = ?refusal, "the limit is set up wrongly"),
+            _ => {
+                self.counters.failed.count();
+                warn!(name, error = %Chain(&error), "the limit is set up wrongly");
+                Err(Refusal::Misconfigured { source: error })
+            }
         }
-        Err(refusal)
     }
 
-    fn answered<P>(
-        &self,
-        name: &str,
-        asked: Instant,
-        answer: Result<P, Refusal>,
-    ) -> Result<Option<P>, Refusal> {
-        if self.outage.end(asked) {
-            info!(name, "the limit can be asked again");
-        }
-        match &answer {
-            Ok(_) => self.counters.admitted.count(),
-            Err(refusal) => {
-                self.counters.refused.count();
-                debug!(name, %refusal, "refused");
-            }
-        }
-        answer.map(Some)
+    /// Notes that a request was refused because of the limit.
+    fn over(&self, refusal: Refusal) -> Refusal {
+        self.counters.refused.count();
+        debug!(?refusal, "refused");
+        refusal
     }
 
     fn unasked(&self, source: Arc<Error>) -> Result<(), Refusal> {

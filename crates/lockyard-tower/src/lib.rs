@@ -53,7 +53,7 @@
 //! | info | `the limit can be asked again` | `name` |
 //! | warn | `the limit is set up wrongly` | `name`, `error` |
 //! | warn | `refused`, by an owner's layer | `header`, `refusal` |
-//! | debug | `refused`, by a limit | `name`, `refusal` |
+//! | debug | `refused`, by a limit | `refusal`, or `error` for an invalid name |
 //!
 //! # Requirements
 //!

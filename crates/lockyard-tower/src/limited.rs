@@ -13,6 +13,7 @@ use tower_service::Service;
 
 use crate::body::ResponseBody;
 use crate::gate::Gate;
+use crate::outage::Question;
 
 /// What a limit gives a request on its way, and what the response gets from that.
 pub trait Pass: Sized {
@@ -30,16 +31,13 @@ pub(crate) fn call<S, H, P, B>(
     inner: &mut S,
     gate: &Gate<H>,
     request: Request<B>,
-    ask: impl FnOnce(H) -> Ask<P>,
+    ask: impl FnOnce(H, Question) -> Ask<P>,
 ) -> LimitedFuture<S, Request<B>, P>
 where
     S: Service<Request<B>> + Clone,
 {
     let (limit, request) = gate.limit_of(request);
-    let asked = limit.map(|limit| match gate.away() {
-        Some(unasked) => Err(unasked),
-        None => Ok(limit),
-    });
+    let asked = limit.map(|limit| Ok((limit, gate.ask()?)));
     let state = match asked {
         None | Some(Err(Ok(()))) => State::Calling {
             future: inner.call(request),
@@ -48,11 +46,11 @@ where
         Some(Err(Err(refusal))) => State::Refused {
             response: Some(gate.refuse(refusal)),
         },
-        Some(Ok(limit)) => {
+        Some(Ok((limit, question))) => {
             let clone = inner.clone();
             let service = std::mem::replace(inner, clone);
             State::Asking {
-                ask: ask(limit),
+                ask: ask(limit, question),
                 call: Some((service, request)),
             }
         }

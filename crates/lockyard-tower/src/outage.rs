@@ -5,6 +5,8 @@
 //!
 //! Only an answer to what was asked after the latest failure is a sign that the server is back: a request that stood in
 //! a queue before it went away has waited in vain, and knows nothing of it.
+//! Whoever asks again but never learns anything, as it hangs up or brings an invalid name, leaves it to the next one; so
+//! nobody keeps a limit open by such requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,34 +55,62 @@ impl Outage {
         }
     }
 
-    /// Why the server is not asked now; `None` if the caller is to ask.
-    pub(crate) fn why(&self) -> Option<Arc<Error>> {
+    /// Has the caller ask, or tells why it is not to.
+    pub(crate) fn ask(self: &Arc<Self>) -> Result<Question, Arc<Error>> {
+        let asked = Instant::now();
         let mut away = self.away.lock();
-        let away = away.as_mut()?;
-        let now = Instant::now();
-        if now < away.until {
-            return Some(away.why.clone());
+        if let Some(away) = away.as_mut() {
+            if asked < away.until {
+                return Err(away.why.clone());
+            }
+            // Others ask only if this one gets no answer for a pause.
+            away.until = later(asked, self.pause);
         }
-        // The caller asks, and others only if it gets no answer for a pause.
-        away.until = later(now, self.pause);
-        None
+        Ok(Question {
+            outage: self.clone(),
+            asked,
+            again: away.is_some(),
+        })
     }
+}
 
+/// A request that asks the server.
+#[derive(Debug)]
+pub(crate) struct Question {
+    outage: Arc<Outage>,
+    asked: Instant,
+    /// Whether others wait for what it learns of a server that was away.
+    again: bool,
+}
+
+impl Question {
     /// Notes that the server could not be asked; whether it is news.
-    pub(crate) fn begin(&self, why: &Arc<Error>) -> bool {
+    pub(crate) fn failed(mut self, why: &Arc<Error>) -> bool {
+        self.again = false;
         let since = Instant::now();
         let away = Away {
             since,
-            until: later(since, self.pause),
+            until: later(since, self.outage.pause),
             why: why.clone(),
         };
-        self.away.lock().replace(away).is_none()
+        self.outage.away.lock().replace(away).is_none()
     }
 
-    /// Notes that what was asked then has been answered; whether it is news.
-    pub(crate) fn end(&self, asked: Instant) -> bool {
-        let mut away = self.away.lock();
-        away.take_if(|away| away.since <= asked).is_some()
+    /// Notes that the server answered; whether it is news.
+    pub(crate) fn answered(mut self) -> bool {
+        self.again = false;
+        let mut away = self.outage.away.lock();
+        away.take_if(|away| away.since <= self.asked).is_some()
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        if self.again
+            && let Some(away) = self.outage.away.lock().as_mut()
+        {
+            away.until = self.asked;
+        }
     }
 }
 
@@ -96,34 +126,65 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn after_a_pause_one_asks_and_the_others_do_not() {
-        let outage = Outage::new(Duration::from_secs(1));
-        assert!(outage.why().is_none());
-        let before = Instant::now();
-        assert!(!outage.end(before));
-        sleep(Duration::from_secs(1)).await;
-        let why = Arc::new(Error::Closed);
-        assert!(outage.begin(&why));
-        assert!(!outage.begin(&why));
-        assert!(outage.why().is_some());
-        sleep(Duration::from_secs(1)).await;
-        assert!(outage.why().is_none());
-        assert!(outage.why().is_some());
-        assert!(!outage.end(before));
-        assert!(outage.why().is_some());
-        assert!(outage.end(Instant::now()));
-        assert!(outage.why().is_none());
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    fn outage(pause: Duration) -> Arc<Outage> {
+        Arc::new(Outage::new(pause))
+    }
+
+    fn fail(outage: &Arc<Outage>) -> bool {
+        let question = outage.ask().expect("it is asked");
+        question.failed(&Arc::new(Error::Closed))
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_a_pause_everybody_asks() {
-        let outage = Outage::new(Duration::ZERO);
-        outage.begin(&Arc::new(Error::Closed));
-        assert!(outage.why().is_none());
-        assert!(outage.why().is_none());
-        let outage = Outage::new(Duration::MAX);
-        outage.begin(&Arc::new(Error::Closed));
-        assert!(outage.why().is_some());
+    async fn after_a_pause_one_asks_and_the_others_do_not() {
+        let outage = outage(PAUSE);
+        assert!(!outage.ask().expect("all is well").answered());
+        let (one, two) = (outage.ask(), outage.ask());
+        let why = Arc::new(Error::Closed);
+        assert!(one.expect("all is well").failed(&why));
+        assert!(!two.expect("all is well").failed(&why));
+        assert!(outage.ask().is_err());
+        sleep(PAUSE).await;
+        let question = outage.ask().expect("the pause is over");
+        assert!(outage.ask().is_err());
+        assert!(question.answered());
+        assert!(outage.ask().is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_to_an_older_question_is_no_sign() {
+        let outage = outage(PAUSE);
+        let old = outage.ask().expect("all is well");
+        sleep(PAUSE).await;
+        assert!(fail(&outage));
+        assert!(!old.answered());
+        assert!(outage.ask().is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_without_an_outcome_leaves_it_to_the_next() {
+        let outage = outage(PAUSE);
+        drop(outage.ask());
+        assert!(fail(&outage));
+        for _ in 0..3 {
+            sleep(PAUSE).await;
+            drop(outage.ask().expect("the pause is over"));
+            assert!(!fail(&outage));
+            assert!(outage.ask().is_err());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_may_be_as_short_or_as_long_as_can_be() {
+        let never = outage(Duration::ZERO);
+        fail(&never);
+        let (one, two) = (never.ask(), never.ask());
+        assert!(one.is_ok() && two.is_ok());
+        let longest = outage(Duration::MAX);
+        fail(&longest);
+        sleep(PAUSE * 1000).await;
+        assert!(longest.ask().is_err());
     }
 }

@@ -9,7 +9,6 @@ use http::request::Parts;
 use http::{Request, Response};
 use http_body::Body;
 use lockyard::{Decision, RateLimiter};
-use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -18,7 +17,7 @@ use crate::counts::Counts;
 use crate::gate::Gate;
 use crate::headers::{Policy, RateHeaders};
 use crate::limited::{Ask, LimitedFuture, Pass, call};
-use crate::outage::{Outage, WhenAway};
+use crate::outage::{Outage, Question, WhenAway};
 use crate::refusal::Refusal;
 
 /// Limits how many requests may start in what time over all processes, by a [`RateLimiter`].
@@ -202,15 +201,19 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let (gate, policy) = (&self.gate, &self.policy);
-        call(&mut self.inner, gate, request, |limiter| {
-            ask(gate.clone(), policy.clone(), limiter)
+        call(&mut self.inner, gate, request, |limiter, question| {
+            ask(gate.clone(), policy.clone(), limiter, question)
         })
     }
 }
 
-fn ask(gate: Gate<RateLimiter>, policy: Policy, limiter: RateLimiter) -> Ask<RateHeaders> {
+fn ask(
+    gate: Gate<RateLimiter>,
+    policy: Policy,
+    limiter: RateLimiter,
+    question: Question,
+) -> Ask<RateHeaders> {
     Box::pin(async move {
-        let asked = Instant::now();
         let (name, rate) = (limiter.name(), limiter.rate());
         let decision = match gate.wait {
             Duration::MAX => limiter.acquire(1).await.map(Decision::Allowed),
@@ -224,7 +227,7 @@ fn ask(gate: Gate<RateLimiter>, policy: Policy, limiter: RateLimiter) -> Ask<Rat
                 quota,
             }),
         });
-        gate.judge(name, asked, answer).map_err(|refusal| {
+        gate.judge(name, question, answer).map_err(|refusal| {
             let headers = match &refusal {
                 Refusal::RateLimited { quota, .. } => Some(RateHeaders::new(&policy, rate, *quota)),
                 _ => None,
