@@ -15,10 +15,12 @@ pub mod latch {
     pub const DOWN: &str = include_str!("latch/down.lua");
 }
 
-/// The script of `RateLimiter`.
+/// The scripts of `RateLimiter`.
 pub mod rate {
     /// Takes permits of rates, or tells what is owed.
     pub const TAKE: &str = include_str!("rate/take.lua");
+    /// Tells what is owed of a rate, and takes nothing.
+    pub const INSPECT: &str = include_str!("rate/inspect.lua");
 }
 
 /// The scripts of `Lock`.

@@ -124,3 +124,57 @@ fn workers_of_many_processes_keep_to_the_limits_of_fleet_and_tenants() {
 ";
     assert_eq!(output("worker_pool"), expected);
 }
+
+#[test]
+fn a_stage_begins_when_all_have_ended_the_one_before() {
+    let expected = "\
+worker 1: loads
+worker 2: loads
+worker 3: loads
+   worker 2 is killed
+worker 1: has loaded
+worker 3: has loaded
+   1 share is left, so nobody sorts
+worker 2: loads
+worker 2: has loaded
+worker 1: sorts
+worker 2: sorts
+worker 3: sorts
+   all is sorted
+";
+    assert_eq!(output("batch_job"), expected);
+}
+
+#[test]
+fn readers_never_see_half_a_configuration() {
+    let expected = "\
+3 readers read version 1, all at once
+the writer waits until they are done
+the writer has written half of version 2
+3 readers wait until it is whole
+4 read version 2 at once, and the writer is one of them
+";
+    assert_eq!(output("config_cache"), expected);
+}
+
+#[test]
+fn customers_are_served_in_order_over_all_windows() {
+    let expected = "\
+three windows, still closed
+Ada comes to window 1
+Ben comes to window 2
+Cleo comes to window 1
+Dan comes to window 3
+Eve comes to window 2
+Finn comes to window 1
+Gil comes to window 3
+Dan gives up
+Ada has seat 1
+Ben has seat 2
+Cleo has seat 3
+Eve has seat 4
+Finn has seat 5
+Gil has seat 6
+";
+    assert_eq!(output("ticket_window"), expected);
+}

@@ -1,7 +1,7 @@
 //! The one place that knows how each script is called.
 
 use lockyard_lua::latch::{COUNT, DOWN, SET};
-use lockyard_lua::rate::TAKE;
+use lockyard_lua::rate::{INSPECT as OWED, TAKE};
 
 use super::steps::{Id, Ticket};
 use crate::scripts::family::Family;
@@ -174,6 +174,15 @@ pub(super) fn take(asks: &[Ask], valid: u64) -> Call {
         script: TAKE,
         keys: asks.iter().map(|(limiter, ..)| rate(*limiter)).collect(),
         args,
+    }
+}
+
+/// What is owed of a limiter.
+pub(super) fn owed(limiter: usize) -> Call {
+    Call {
+        script: OWED,
+        keys: vec![rate(limiter)],
+        args: Vec::new(),
     }
 }
 

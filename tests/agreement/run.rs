@@ -73,6 +73,7 @@ impl<'a> Run<'a> {
             Step::Take(asks, late) => {
                 self.call(&calls::take(asks, self.now_us - u64::from(*late)));
             }
+            Step::Owed(limiter) => self.call(&calls::owed(*limiter)),
             Step::Spoil(limiter, field) => {
                 let key = calls::rate(*limiter);
                 self.both(&match field {

@@ -38,6 +38,8 @@ pub(super) enum Step {
     Count(usize, usize),
     /// Of limiters, and whether the command comes too late.
     Take(Vec<Ask>, bool),
+    /// What is owed.
+    Owed(usize),
     /// Gives a field of a latch any value, or makes one of its keys a string.
     SpoilLatch(usize, Option<(&'static str, &'static str)>, usize),
     /// Gives a field of a limiter any value, or makes the key a string.
@@ -170,6 +172,7 @@ pub(super) fn steps(family: Family) -> impl Strategy<Value = Vec<Step>> {
         2 => (lock(), 0..CLIENTS).prop_map(|(latch, client)| Step::Count(latch, client)),
         1 => (lock(), prop::option::weighted(0.8, parts), 0..2usize)
             .prop_map(|(latch, part, key)| Step::SpoilLatch(latch, part, key)),
+        1 => lock().prop_map(Step::Owed),
         1 => spoil.prop_map(|(limiter, field)| Step::Spoil(limiter, field)),
         10 => acquire,
         5 => prop::collection::vec(renewal, 1..5).prop_map(Step::Renew),

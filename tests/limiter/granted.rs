@@ -98,6 +98,35 @@ async fn a_wait_that_would_be_in_vain_ends_at_once_and_takes_nothing() {
     assert!(start.elapsed() >= ms(40));
 }
 
+// Red when a look takes a permit, and when it forgets the time that has passed.
+#[tokio::test]
+async fn inspect_tells_what_is_owed_and_takes_nothing() {
+    let server = Server::start().unwrap();
+    let client = client(&server.url()).await;
+    let limiter = client.rate_limiter("x", SLOW);
+    let info = limiter.inspect().await.unwrap();
+    assert_eq!((info.owed, info.clears_in), (0, Duration::ZERO));
+    limiter.acquire(3).await.unwrap();
+    // Whatever the handle's own rate is.
+    let other = client.rate_limiter("x", Rate::per_second(0));
+    for _ in 0..3 {
+        let info = other.inspect().await.unwrap();
+        assert_eq!(info.owed, 3);
+        assert!(close(info.clears_in, HOUR * 3), "{info:?}");
+    }
+    assert_debt(&server, "x", 3.0);
+    let quick = client.rate_limiter("y", Rate::per_second(20).burst(2));
+    quick.acquire(2).await.unwrap();
+    eventually_async(SOON, async || quick.inspect().await.unwrap().owed == 1).await;
+    eventually_async(SOON, async || quick.inspect().await.unwrap().owed == 0).await;
+    server.command(&["SET", "lockyard:rate:{z}", "1"]).unwrap();
+    let error = client.rate_limiter("z", SLOW).inspect().await.unwrap_err();
+    assert!(
+        matches!(error, lockyard::Error::WrongType { .. }),
+        "{error:?}"
+    );
+}
+
 // Red without PEXPIRE.
 #[tokio::test]
 async fn nothing_is_left_when_nothing_is_owed() {

@@ -27,7 +27,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Runs a command under a lock
+    /// Runs a command under a lock, or under permits of a semaphore
     ///
     /// The command starts when the lock is acquired. The lock is renewed while the command runs,
     /// and released when it has ended; what it leaves running in the background is not waited for.
@@ -36,11 +36,11 @@ pub(crate) enum Command {
     #[command(after_long_help = run::HELP)]
     Run(run::Options),
 
-    /// Lists the locks that are held or waited for
+    /// Lists what is held, waited for, counted down or owed
     #[command(after_long_help = locks::LS_HELP)]
     Ls(locks::LsOptions),
 
-    /// Tells who holds a lock and who waits for it
+    /// Tells who holds a lock, or anything else that has a name, and who waits for it
     #[command(after_long_help = locks::INSPECT_HELP)]
     Inspect(locks::InspectOptions),
 

@@ -12,6 +12,10 @@ mod inspect;
 #[path = "locks/ls.rs"]
 mod ls;
 
+/// Read-write locks, semaphores, latches and rate limiters.
+#[path = "locks/kinds.rs"]
+mod kinds;
+
 /// A lock taken away, or not.
 #[path = "locks/unlock.rs"]
 mod unlock;

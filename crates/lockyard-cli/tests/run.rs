@@ -19,3 +19,7 @@ mod signals;
 /// What becomes of the command when the hold is lost or lockyard is killed.
 #[path = "run/loss.rs"]
 mod loss;
+
+/// Permits of a semaphore instead of a lock.
+#[path = "run/permits.rs"]
+mod permits;

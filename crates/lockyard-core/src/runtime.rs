@@ -102,7 +102,11 @@ impl Runtime {
     }
 
     /// As [`ask`](Self::ask), for anything that has a name.
-    pub(crate) async fn ask_for(
+    ///
+    /// # Errors
+    ///
+    /// Why there is no reply.
+    pub async fn ask_for(
         &self,
         name: &str,
         script: &Script,

@@ -8,9 +8,11 @@ use lockyard_core::__private::{Arg, Named, Once, Runtime, Script, Until};
 use lockyard_core::Error;
 
 use crate::decision::{Decision, Quota, Verdict};
+use crate::info::RateLimiterInfo;
 use crate::rate::{LONGEST, Rate};
 
 static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(lockyard_lua::rate::TAKE));
+static INSPECT: LazyLock<Script> = LazyLock::new(|| Script::new(lockyard_lua::rate::INSPECT));
 
 /// A limit to how many permits are granted in what time, over all processes: GCRA, by the server's clock.
 ///
@@ -163,6 +165,31 @@ impl RateLimiter {
         self.take(permits, until).await
     }
 
+    /// How many permits are owed, and for how long, whatever this handle's rate; it takes nothing.
+    ///
+    /// # Redis
+    ///
+    /// One round trip.
+    ///
+    /// # Cancel safety
+    ///
+    /// It only reads, so nothing is left behind.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidName`] before anything is sent; [`Error::WrongType`], [`Error::Refused`] with what the server
+    /// said; [`Error::Unreachable`] after one operation timeout; [`Error::UnexpectedReply`] if the script answered what
+    /// this version does not know; [`Error::Closed`] after a shutdown.
+    pub async fn inspect(&self) -> Result<RateLimiterInfo, Error> {
+        let named = self.named()?;
+        let reply = self
+            .runtime
+            .ask_for(&named.name, &INSPECT, &named.keys, &[]);
+        RateLimiterInfo::read(&reply.await?).ok_or_else(|| Error::UnexpectedReply {
+            name: named.name.clone(),
+        })
+    }
+
     async fn take(&self, permits: u32, until: Until) -> Result<Decision, Error> {
         let named = self.checked(permits)?;
         let once = Once {
@@ -197,12 +224,7 @@ impl RateLimiter {
 
     /// Refuses what could never be granted.
     fn checked(&self, permits: u32) -> Result<&Arc<Named>, Error> {
-        let Some(named) = &self.named else {
-            return Err(self
-                .runtime
-                .named("rate", &[], &self.name)
-                .expect_err("it was refused before"));
-        };
+        let named = self.named()?;
         if let Some(reason) = self.rate.fault() {
             let name = self.name.to_string();
             return Err(Error::InvalidRate { name, reason });
@@ -216,6 +238,16 @@ impl RateLimiter {
             });
         }
         Ok(named)
+    }
+
+    fn named(&self) -> Result<&Arc<Named>, Error> {
+        match &self.named {
+            Some(named) => Ok(named),
+            None => Err(self
+                .runtime
+                .named("rate", &[], &self.name)
+                .expect_err("it was refused before")),
+        }
     }
 }
 
@@ -233,6 +265,7 @@ mod tests {
             sent(limiter.acquire(1));
             sent(limiter.try_acquire(1));
             sent(limiter.try_acquire_for(1, Duration::ZERO));
+            sent(limiter.inspect());
         };
     }
 }

@@ -153,7 +153,7 @@ pub use lockyard_core::{
 #[cfg(feature = "latch")]
 pub use lockyard_latch::Latch;
 #[cfg(feature = "limiter")]
-pub use lockyard_limiter::{Decision, Quota, Rate, RateLimiter};
+pub use lockyard_limiter::{Decision, Quota, Rate, RateLimiter, RateLimiterInfo};
 #[cfg(feature = "lock")]
 pub use lockyard_lock::{FairLock, Lock, LockGuard, LockInfo};
 #[cfg(feature = "rw-lock")]

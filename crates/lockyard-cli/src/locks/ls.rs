@@ -1,6 +1,6 @@
-//! `lockyard ls`: the locks under a prefix.
+//! `lockyard ls`: what is in use under a prefix.
 //!
-//! Names come from SCAN, over a connection of its own; what is known of each comes from `inspect`, a few at a time.
+//! Names come from SCAN, over a connection of its own; what is known of each comes from the library, a few at a time.
 //! Memory is bounded by the limit: no more names are kept, and the server is asked for one page after another.
 
 use std::collections::BTreeSet;
@@ -14,13 +14,16 @@ use lockyard::{Client, Error, Lease};
 use tokio::time::timeout;
 
 use crate::cli::complain;
+use crate::locks::kind::Kind;
+use crate::locks::look::Seen;
 use crate::locks::names;
 use crate::locks::options::LsOptions;
-use crate::locks::view::{self, Row};
+use crate::locks::row::{self, Row};
+use crate::locks::view;
 
 /// How many keys the server looks at in one step.
 const PAGE: u32 = 500;
-/// How many locks are inspected at once.
+/// How many are inspected at once.
 const AT_ONCE: usize = 16;
 /// How long one step may take.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -35,12 +38,12 @@ pub(crate) async fn ls(options: &LsOptions) -> anyhow::Result<ExitCode> {
     };
     let complete = listing.scan().await?;
     if !options.json {
-        listing.rows.sort_by(|a, b| a.name.cmp(&b.name));
-        view::print(&view::rows(&listing.rows).to_string())?;
+        listing.rows.sort();
+        view::print(&row::table(&listing.rows).to_string())?;
     }
     if !complete {
         complain(&format!(
-            "there are more than {} locks; see --limit",
+            "there are more than {} names; see --limit",
             options.limit
         ));
     }
@@ -50,18 +53,18 @@ pub(crate) async fn ls(options: &LsOptions) -> anyhow::Result<ExitCode> {
 struct Listing<'a> {
     options: &'a LsOptions,
     client: Client,
-    /// SCAN may return a key twice, and a lock has two keys.
-    seen: BTreeSet<String>,
+    /// SCAN may return a key twice, and a name has several keys.
+    seen: BTreeSet<(Kind, String)>,
     /// What goes into the table at the end; with `--json` none.
     rows: Vec<Row>,
 }
 
 impl Listing<'_> {
-    /// Walks over all keys; `false` if there are more locks than may be listed.
+    /// Walks over all keys; `false` if there are more names than may be listed.
     async fn scan(&mut self) -> anyhow::Result<bool> {
         let redis = connect(&self.options.server.url).await?;
         let prefix = &self.options.server.prefix;
-        let pattern = names::pattern(prefix);
+        let pattern = names::pattern(prefix, self.options.kind);
         let limit = self.options.limit as usize;
         let mut cursor = "0".to_owned();
         loop {
@@ -74,15 +77,19 @@ impl Listing<'_> {
             let found = keys
                 .iter()
                 .filter_map(|key| names::name(prefix, key.as_bytes()));
-            let mut fresh: Vec<String> = Vec::new();
-            for name in found {
-                if self.seen.len() == limit && !self.seen.contains(name) {
+            let mut fresh: Vec<(Kind, String)> = Vec::new();
+            for (kind, name) in found {
+                let found = (kind, name.to_owned());
+                if self.seen.contains(&found) || self.options.kind.is_some_and(|only| only != kind)
+                {
+                    continue;
+                }
+                if self.seen.len() == limit {
                     self.show(fresh).await?;
                     return Ok(false);
                 }
-                if self.seen.insert(name.to_owned()) {
-                    fresh.push(name.to_owned());
-                }
+                self.seen.insert(found.clone());
+                fresh.push(found);
             }
             self.show(fresh).await?;
             if next == "0" {
@@ -92,13 +99,13 @@ impl Listing<'_> {
         }
     }
 
-    /// Inspects locks, and prints or keeps those that are held or waited for.
-    async fn show(&mut self, names: Vec<String>) -> anyhow::Result<()> {
+    /// Inspects, and prints or keeps what is in use.
+    async fn show(&mut self, names: Vec<(Kind, String)>) -> anyhow::Result<()> {
         let client = &self.client;
         let mut rows = stream::iter(names)
-            .map(|name| async move {
-                match client.lock(&name).inspect().await {
-                    Ok(info) => Ok(Some(Row::new(name, &info))),
+            .map(|(kind, name)| async move {
+                match Seen::look(client, kind, &name).await {
+                    Ok(seen) => Ok(Some(Row::new(kind, name, &seen))),
                     Err(error @ Error::WrongType { .. }) => {
                         complain(&error.to_string());
                         Ok(None)
@@ -108,7 +115,7 @@ impl Listing<'_> {
             })
             .buffer_unordered(AT_ONCE);
         while let Some(row) = rows.try_next().await? {
-            // A lock that has become free since is left out.
+            // What has become free since is left out.
             match row.filter(Row::is_in_use) {
                 Some(row) if self.options.json => view::print_json(&row)?,
                 row => self.rows.extend(row),

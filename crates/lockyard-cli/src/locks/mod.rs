@@ -1,9 +1,12 @@
 //! `lockyard ls`, `inspect` and `unlock`: what operators need.
 
 mod inspect;
+mod kind;
+mod look;
 mod ls;
 mod names;
 mod options;
+mod row;
 mod unlock;
 mod view;
 

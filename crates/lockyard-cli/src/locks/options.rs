@@ -2,38 +2,59 @@
 
 use clap::{Args, value_parser};
 
+use crate::locks::kind::{Kind, Lockable};
 use crate::server::Server;
 
 pub(crate) const LS_HELP: &str = "\
-With --json each lock is an object on a line of its own, printed as soon as it is found:
+With --json each is an object on a line of its own, printed as soon as it is found:
+  kind          lock, rw, semaphore, latch or rate
   name          text
-  holds         how many holds there are; more than one only if an owner holds through several clients
-  owner         who has held longest, or null
+  holds         how many holds there are, of a semaphore how many permits are held; of a lock more than
+                one only if an owner holds through several clients
+  owner         who has held longest, of a read-write lock to write; or null
   held_ms       for how long, or null
-  remaining_ms  what is left of the lease, or null
+  remaining_ms  what is left of the lease, of several the longest; of a rate, until nothing is owed; or
+                null
   waiting       how many wait
+  count         of a latch what is left to count down, of a rate the permits that are owed; or null
 
 The keys are found by SCAN, which needs the right +scan and walks over all keys of the database in
-small steps. A lock that comes or goes meanwhile may be listed or not.
+small steps. What comes or goes meanwhile may be listed or not.
 
-Exit status: 0 if the locks were listed, 2 if they could not be.
+Exit status: 0 if the names were listed, 2 if they could not be.
 
 Examples:
   lockyard ls
+  lockyard ls --kind semaphore
   lockyard ls --json | jq -r 'select(.waiting > 10) | .name'";
 
 pub(crate) const INSPECT_HELP: &str = "\
-With --json it is one object:
-  name     text
-  holders  the holds, the oldest first: owner, client, count, held_ms, remaining_ms,
-           token (the fencing token, or null)
-  waiters  the first 1000, in order: owner, client, waited_ms
-  waiting  how many wait in all
+With --json it is one object with kind, name, and
+  of a lock:
+    holders  the holds, the oldest first: owner, client, count, held_ms, remaining_ms,
+             token (the fencing token, or null)
+    waiters  the first 1000, in order: owner, client, waited_ms
+    waiting  how many wait in all
+  of a read-write lock:
+    the same, with those who write as holders, and writes (whether it wants to) for each waiter
+    readers  owner, client, remaining_ms
+  of a semaphore:
+    limit    how many permits there are, if that is stored, or null
+    held     how many are held
+    permits  the first 1000 holds: client, permits, remaining_ms
+    waiters  the first 1000, in order: client, permits, waited_ms
+    waiting  how many wait in all
+  of a latch:
+    count    what is left to count down; 0 is open
+  of a rate:
+    owed          permits that were taken and are not yet paid back by time
+    clears_in_ms  after what time none are
 
 Exit status: 0 if the server answered, 2 if it did not.
 
 Examples:
   lockyard inspect nightly
+  lockyard inspect encode --kind semaphore
   lockyard inspect nightly --json | jq .waiting";
 
 pub(crate) const UNLOCK_HELP: &str = "\
@@ -42,9 +63,11 @@ third of its lease later; until then both may believe that they hold. A command 
 is ended then. So first make sure that the holder is dead or may be stopped.
 
 With --json it is one object:
+  kind      lock or rw
   name      text
   released  whether the lock was taken away
   holders   who held it, as in `lockyard inspect --json`
+  readers   of a read-write lock, who read
 
 Exit status:
   0  the lock was taken away
@@ -61,7 +84,11 @@ pub(crate) struct LsOptions {
     #[command(flatten)]
     pub(crate) server: Server,
 
-    /// How many locks to list at most
+    /// List this kind only
+    #[arg(long, value_enum)]
+    pub(crate) kind: Option<Kind>,
+
+    /// How many names to list at most
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = value_parser!(u32).range(1..=1_000_000))]
     pub(crate) limit: u32,
 
@@ -73,8 +100,12 @@ pub(crate) struct LsOptions {
 /// What the user of `lockyard inspect` chooses.
 #[derive(Debug, Args)]
 pub(crate) struct InspectOptions {
-    /// The lock's name
+    /// The name
     pub(crate) name: String,
+
+    /// What it is the name of
+    #[arg(long, value_enum, default_value = "lock")]
+    pub(crate) kind: Kind,
 
     #[command(flatten)]
     pub(crate) server: Server,
@@ -89,6 +120,10 @@ pub(crate) struct InspectOptions {
 pub(crate) struct UnlockOptions {
     /// The lock's name
     pub(crate) name: String,
+
+    /// What it is the name of
+    #[arg(long, value_enum, default_value = "lock")]
+    pub(crate) kind: Lockable,
 
     /// Really take it away
     #[arg(long)]

@@ -6,7 +6,9 @@ use std::time::Duration;
 use anyhow::Context;
 use comfy_table::{Attribute, Cell, Table, presets};
 use humantime::format_duration;
-use lockyard::{HolderInfo, LockInfo, WaiterInfo};
+use lockyard::{
+    HolderInfo, PermitInfo, ReaderInfo, RwLockWaiterInfo, SemaphoreWaiterInfo, WaiterInfo,
+};
 use serde::Serialize;
 
 /// A hold.
@@ -23,39 +25,33 @@ pub(crate) struct Holder {
 /// A place in the queue.
 #[derive(Debug, Serialize)]
 pub(crate) struct Waiter {
-    owner: String,
+    /// Permits have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
     client: String,
     waited_ms: u64,
+    /// Only of a read-write lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    writes: Option<bool>,
+    /// Only of a semaphore.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    permits: Option<u32>,
 }
 
-/// A row of `ls`.
+/// A hold to read.
 #[derive(Debug, Serialize)]
-pub(crate) struct Row {
-    pub(crate) name: String,
-    holds: usize,
-    owner: Option<String>,
-    held_ms: Option<u64>,
-    remaining_ms: Option<u64>,
-    waiting: u64,
+pub(crate) struct Reader {
+    owner: String,
+    client: String,
+    remaining_ms: u64,
 }
 
-impl Row {
-    pub(crate) fn new(name: String, info: &LockInfo) -> Self {
-        let first = info.holders.first().map(Holder::new);
-        Self {
-            name,
-            holds: info.holders.len(),
-            held_ms: first.as_ref().map(|holder| holder.held_ms),
-            remaining_ms: first.as_ref().map(|holder| holder.remaining_ms),
-            owner: first.map(|holder| holder.owner),
-            waiting: info.waiting,
-        }
-    }
-
-    /// Whether anybody holds or waits.
-    pub(crate) fn is_in_use(&self) -> bool {
-        self.holds > 0 || self.waiting > 0
-    }
+/// Permits that were acquired together.
+#[derive(Debug, Serialize)]
+pub(crate) struct Permit {
+    client: String,
+    permits: u32,
+    remaining_ms: u64,
 }
 
 impl Holder {
@@ -81,30 +77,69 @@ impl Holder {
     }
 }
 
-impl Waiter {
-    pub(crate) fn new(info: &WaiterInfo) -> Self {
+impl Reader {
+    pub(crate) fn new(info: &ReaderInfo) -> Self {
         Self {
             owner: info.owner.to_string(),
             client: info.client.clone(),
-            waited_ms: ms(info.waited),
+            remaining_ms: ms(info.remaining),
         }
     }
 }
 
-pub(crate) fn rows(rows: &[Row]) -> Table {
-    let or_dash = |ms: Option<u64>| ms.map_or_else(|| "–".to_owned(), time);
-    table(
-        ["lock", "held by", "for", "lease left", "waiting"],
-        rows.iter().map(|row| {
-            [
-                printable(&row.name),
-                row.owner.clone().unwrap_or_else(|| "–".to_owned()),
-                or_dash(row.held_ms),
-                or_dash(row.remaining_ms),
-                row.waiting.to_string(),
-            ]
-        }),
-    )
+impl Permit {
+    pub(crate) fn new(info: &PermitInfo) -> Self {
+        Self {
+            client: info.client.clone(),
+            permits: info.permits,
+            remaining_ms: ms(info.remaining),
+        }
+    }
+}
+
+impl Waiter {
+    pub(crate) fn of_lock(info: &WaiterInfo) -> Self {
+        Self {
+            owner: Some(info.owner.to_string()),
+            client: info.client.clone(),
+            waited_ms: ms(info.waited),
+            writes: None,
+            permits: None,
+        }
+    }
+
+    pub(crate) fn of_rw(info: &RwLockWaiterInfo) -> Self {
+        Self {
+            owner: Some(info.owner.to_string()),
+            client: info.client.clone(),
+            waited_ms: ms(info.waited),
+            writes: Some(info.writes),
+            permits: None,
+        }
+    }
+
+    pub(crate) fn of_semaphore(info: &SemaphoreWaiterInfo) -> Self {
+        Self {
+            owner: None,
+            client: info.client.clone(),
+            waited_ms: ms(info.waited),
+            writes: None,
+            permits: Some(info.permits),
+        }
+    }
+
+    /// Who waits, or for what.
+    fn describe(&self) -> String {
+        match (&self.owner, self.writes, self.permits) {
+            (Some(owner), Some(true), _) => format!("{owner}, to write"),
+            (Some(owner), Some(false), _) => format!("{owner}, to read"),
+            (Some(owner), None, _) => owner.clone(),
+            (None, _, permits) => match permits {
+                Some(1) | None => "for 1 permit".to_owned(),
+                Some(permits) => format!("for {permits} permits"),
+            },
+        }
+    }
 }
 
 pub(crate) fn holders(holders: &[Holder]) -> Table {
@@ -124,12 +159,38 @@ pub(crate) fn holders(holders: &[Holder]) -> Table {
     )
 }
 
+pub(crate) fn readers(readers: &[Reader]) -> Table {
+    table(
+        ["read by", "client", "lease left"],
+        readers.iter().map(|reader| {
+            [
+                reader.owner.clone(),
+                reader.client.clone(),
+                time(reader.remaining_ms),
+            ]
+        }),
+    )
+}
+
+pub(crate) fn permits(permits: &[Permit]) -> Table {
+    table(
+        ["permits", "client", "lease left"],
+        permits.iter().map(|permit| {
+            [
+                permit.permits.to_string(),
+                permit.client.clone(),
+                time(permit.remaining_ms),
+            ]
+        }),
+    )
+}
+
 pub(crate) fn waiters(waiters: &[Waiter]) -> Table {
     table(
         ["waiting", "client", "for"],
         waiters.iter().map(|waiter| {
             [
-                waiter.owner.clone(),
+                waiter.describe(),
                 waiter.client.clone(),
                 time(waiter.waited_ms),
             ]
@@ -137,7 +198,10 @@ pub(crate) fn waiters(waiters: &[Waiter]) -> Table {
     )
 }
 
-fn table<const N: usize>(header: [&str; N], rows: impl Iterator<Item = [String; N]>) -> Table {
+pub(crate) fn table<const N: usize>(
+    header: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) -> Table {
     let mut table = Table::new();
     table
         .load_style(presets::UTF8_BORDERS_ONLY)
@@ -156,7 +220,7 @@ pub(crate) fn printable(name: &str) -> String {
 }
 
 /// A duration for people: below a second in ms, above it in whole seconds.
-fn time(ms: u64) -> String {
+pub(crate) fn time(ms: u64) -> String {
     let duration = match ms {
         0..1000 => Duration::from_millis(ms),
         _ => Duration::from_secs(ms / 1000),
@@ -164,7 +228,7 @@ fn time(ms: u64) -> String {
     format_duration(duration).to_string()
 }
 
-fn ms(duration: Duration) -> u64 {
+pub(crate) fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 

@@ -1,26 +1,21 @@
 //! From the acquire to the release.
 
-use std::env;
 use std::io;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use lockyard::{Client, Error, Lease, LockGuard, Owner};
+use lockyard::{Client, Error, Lease, Owner};
 use tokio::process::Command;
 
 use crate::cli::complain;
+use crate::run::guard::{Guard, inherited_owner};
 use crate::run::job::{Job, code};
 use crate::run::options::{LOST, NOT_ACQUIRED, NOT_FOUND, NOT_STARTED, Options, SIGNALLED};
 use crate::run::signals::{Signals, comes_from_a_key, in_foreground};
 use crate::run::watch::Watcher;
 use crate::server::{PREFIX, URL};
 
-/// The variables that tell the command, and a nested `lockyard run`, of the hold.
-const NAME: &str = "LOCKYARD_NAME";
-const OWNER: &str = "LOCKYARD_OWNER";
-const TOKEN: &str = "LOCKYARD_TOKEN";
-
-/// Acquires the lock, runs the command, and releases the lock.
+/// Acquires the lock or permits, runs the command, and releases them.
 pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let inherited = inherited_owner()?;
     // Before anything is held, so that no signal can end this process without a release.
@@ -38,17 +33,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
     code.map(ExitCode::from)
 }
 
-/// The owner of the `lockyard run` around this one.
-fn inherited_owner() -> anyhow::Result<Option<Owner>> {
-    let text = env::var_os(OWNER).unwrap_or_default();
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let owner = text.to_string_lossy().parse();
-    Ok(Some(owner.context(OWNER)?))
-}
-
-/// Holds the lock while the command runs, and returns the exit status.
+/// Holds while the command runs, and returns the exit status.
 async fn hold(
     options: &Options,
     client: &Client,
@@ -57,16 +42,18 @@ async fn hold(
 ) -> anyhow::Result<u8> {
     // Before the wait, which may outlast this program's file.
     let watcher = Watcher::start().context("cannot start the watching process")?;
-    let owner = inherited.unwrap_or_else(|| client.owner());
-    let lock = client.lock(&options.name).with_owner(&owner).fenced();
     let acquired = tokio::select! {
         signal = signals.next() => return Ok(SIGNALLED + signal.as_raw() as u8),
-        acquired = lock.try_acquire_for(options.patience()) => acquired?,
+        acquired = Guard::acquire(options, client, inherited) => acquired?,
     };
     let Some(guard) = acquired else {
         complain(&format!(
-            "{:?} was not acquired in time: somebody else has it",
-            options.name
+            "{:?} was not acquired in time: {}",
+            options.name,
+            match options.permits {
+                None => "somebody else has it",
+                Some(_) => "there were not enough permits",
+            }
         ));
         return Ok(NOT_ACQUIRED);
     };
@@ -83,10 +70,10 @@ async fn hold(
     }
 }
 
-/// Runs the command while the lock is held, and returns the exit status.
+/// Runs the command while it is held, and returns the exit status.
 async fn supervise(
     options: &Options,
-    guard: &LockGuard,
+    guard: &Guard,
     signals: &mut Signals,
     mut watcher: Watcher,
 ) -> anyhow::Result<u8> {
@@ -125,19 +112,15 @@ async fn supervise(
 }
 
 /// The command with its environment, and its name for messages.
-fn command(options: &Options, guard: &LockGuard) -> (String, Command) {
+fn command(options: &Options, guard: &Guard) -> (String, Command) {
     let [program, arguments @ ..] = &options.command[..] else {
         unreachable!("the command line demands a command")
     };
     let mut command = Command::new(program);
     command
         .args(arguments)
-        .env(NAME, guard.name())
-        .env(OWNER, guard.owner().to_string())
         .env(URL, &options.server.url)
         .env(PREFIX, &options.server.prefix);
-    if let Some(token) = guard.token() {
-        command.env(TOKEN, token.to_string());
-    }
+    guard.introduce(&mut command);
     (program.display().to_string(), command)
 }

@@ -1,4 +1,4 @@
-//! `lockyard run`: a command under a lock.
+//! `lockyard run`: a command under a lock, or under permits of a semaphore, for which the same holds.
 //!
 //! 1. The command runs only while the lock is held, as far as this program can see to it: it is started after the lock
 //!    was acquired, and when the hold is lost it is ended.
@@ -6,9 +6,11 @@
 //! 3. If this program is killed, a second one that watches it ends the command ([`watch`]).
 //! 4. Each signal reaches the command once ([`signals`]).
 
+mod guard;
 mod hold;
 mod job;
 mod options;
+mod permits;
 mod signals;
 mod watch;
 

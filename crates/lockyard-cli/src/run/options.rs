@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::cli::parse_time;
+use crate::run::permits::Permits;
 use crate::server::Server;
 
 /// The hold was lost while the command ran.
@@ -25,14 +26,14 @@ pub(crate) const HELP: &str = "\
 Exit status:
   that of the command, or 128 + n if signal n ended it; else
   123  the hold was lost while the command ran, whatever became of the command
-  124  the lock was not acquired in time
+  124  the lock, or the permits, were not acquired in time
   125  lockyard failed: wrong usage, or the server cannot be used
   126  the command was found but could not be started
   127  the command was not found
 
 Environment of the command:
-  LOCKYARD_NAME   the lock's name
-  LOCKYARD_OWNER  who holds it
+  LOCKYARD_NAME   the name of the lock or semaphore
+  LOCKYARD_OWNER  who holds the lock
   LOCKYARD_TOKEN  the fencing token: a greater number for each new hold of the lock
   LOCKYARD_URL, LOCKYARD_PREFIX  as given, so that a nested `lockyard run` needs no options
 
@@ -40,6 +41,13 @@ Environment of the command:
   holds it enters at once. This is trust, not proof: whoever knows an owner can enter what it holds.
   Two commands that run side by side under one owner do not exclude each other; unset the variable
   for those that should.
+
+Permits:
+  With --permits N/M the command runs under N of M permits of a semaphore instead, so that at most M
+  are out at once, over all machines. Who asks first is served first, also if he asks for many. All
+  that use the name should say the same M; a limit that a program has stored counts before it.
+  Permits have no owner, so a nested run takes more of them, and may wait for the outer one for ever;
+  and they have no token. What is said of the lock above and below holds for permits as well.
 
 Signals:
   HUP, INT, QUIT, TERM, USR1 and USR2 are passed on to the command and all in its process group;
@@ -61,24 +69,29 @@ Examples:
   export LOCKYARD_URL=redis://redis.internal:6379
   lockyard run --name nightly --no-wait -- backup.sh /srv     # never twice at once
   lockyard run --name deploy --wait 5m -- ./deploy.sh v42     # one after another
+  lockyard run --name encode --permits 1/3 -- ffmpeg -i …     # three at once in all
   lockyard run --name ledger -- sh -c 'psql -v token=$LOCKYARD_TOKEN -f book.sql'";
 
 /// What the user of `lockyard run` chooses.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// The lock's name
+    /// The name of the lock, or with --permits of the semaphore
     #[arg(long)]
     pub(crate) name: String,
 
-    /// How long to wait for the lock at most, such as 10s [default: as long as it takes]
+    /// Take so many permits of so many, such as 1/3, instead of a lock
+    #[arg(long, value_name = "N/M")]
+    pub(crate) permits: Option<Permits>,
+
+    /// How long to wait at most, such as 10s [default: as long as it takes]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) wait: Option<Duration>,
 
-    /// Do not wait if somebody else has the lock; the same as --wait 0
+    /// Do not wait if somebody else has it; the same as --wait 0
     #[arg(long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
 
-    /// How long the lock outlives lockyard if that is killed; it is renewed every third of this
+    /// How long the hold outlives lockyard if that is killed; it is renewed every third of this
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_time)]
     pub(crate) lease: Duration,
 

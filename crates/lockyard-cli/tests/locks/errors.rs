@@ -13,6 +13,17 @@ fn what_cannot_be_done_is_said_without_the_password() {
         (&url, &["inspect", "{}"], "hash tag"),
         (&url, &["unlock", "a}", "--force"], "hash tag"),
         (&url, &["inspect"], "<NAME>"),
+        (
+            &url,
+            &["inspect", "x", "--kind", "door"],
+            "possible values: lock, rw, semaphore",
+        ),
+        (
+            &url,
+            &["unlock", "x", "--kind", "latch"],
+            "possible values: lock, rw",
+        ),
+        (&url, &["inspect", "{}", "--kind", "rate"], "hash tag"),
         (&url, &["ls", "--limit", "0"], "0 is not in 1..=1000000"),
         (&url, &["ls", "--prefix", "{"], "a prefix has"),
         (&wrong, &["ls"], "the user or the password is wrong"),
@@ -41,6 +52,22 @@ fn what_cannot_be_done_is_said_without_the_password() {
 #[test]
 fn a_key_with_other_data_is_an_error_and_stays_as_it_is() {
     let server = Server::start().unwrap();
+    for (kind, key) in [
+        ("rw", "rw.readers"),
+        ("semaphore", "semaphore.permits"),
+        ("latch", "latch"),
+        ("rate", "rate"),
+    ] {
+        let key = format!("lockyard:{key}:{{x}}");
+        server.command(&["SET", &key, "1"]).unwrap();
+        let output = call(&server, &["inspect", "x", "--kind", kind]);
+        assert_eq!(code(&output), Some(2), "{kind}");
+        let errors = text(&output.stderr);
+        assert!(
+            errors.contains("holds data of another type"),
+            "{kind}: {errors}"
+        );
+    }
     server.command(&["SET", "lockyard:lock:{x}", "1"]).unwrap();
     for arguments in [&["inspect", "x"][..], &["unlock", "x", "--force"]] {
         let output = call(&server, arguments);

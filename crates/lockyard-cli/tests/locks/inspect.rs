@@ -34,6 +34,7 @@ async fn inspect_has_its_fields() {
     assert_eq!(
         object,
         json!({
+            "kind": "lock",
             "name": "x",
             "holders": [{
                 "owner": owner.to_string(),
@@ -56,7 +57,7 @@ async fn inspect_has_its_fields() {
 async fn a_free_lock_has_nobody() {
     let server = Server::start().unwrap();
     let output = call(&server, &["inspect", "x", "--json"]);
-    let free = json!({ "name": "x", "holders": [], "waiters": [], "waiting": 0 });
+    let free = json!({ "kind": "lock", "name": "x", "holders": [], "waiters": [], "waiting": 0 });
     assert_eq!(objects(&output), [free]);
     let output = call(&server, &["inspect", "x"]);
     assert_eq!(code(&output), Some(0));

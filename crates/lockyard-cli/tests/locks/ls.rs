@@ -30,12 +30,14 @@ async fn ls_lists_what_is_held_or_waited_for() {
     let row = |name, guard: &LockGuard, waiting| {
         let owner = guard.owner().to_string();
         json!({
+            "kind": "lock",
             "name": name,
             "holds": 1,
             "owner": owner,
             "held_ms": null,
             "remaining_ms": null,
             "waiting": waiting,
+            "count": null,
         })
     };
     let expected = [
@@ -47,7 +49,7 @@ async fn ls_lists_what_is_held_or_waited_for() {
     let table = call(&server, &["ls"]);
     let names: Vec<&str> = text(&table.stdout)
         .lines()
-        .filter_map(|line| line.split_whitespace().nth(1))
+        .filter_map(|line| line.split_whitespace().nth(2))
         .collect();
     assert_eq!(names[1..], ["a", "b", "order:{42}"]);
     drop(waiter);
@@ -125,7 +127,7 @@ async fn ls_lists_no_more_than_its_limit_and_says_so() {
     let output = call(&server, &["ls", "--json", "--limit", "7"]);
     assert_eq!(code(&output), Some(0));
     assert_eq!(text(&output.stdout).lines().count(), 7);
-    assert!(text(&output.stderr).contains("more than 7 locks"));
+    assert!(text(&output.stderr).contains("more than 7 names"));
     assert_eq!(
         objects(&call(&server, &["ls", "--json", "--limit", "20"])).len(),
         20

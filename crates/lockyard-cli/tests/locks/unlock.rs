@@ -48,7 +48,7 @@ async fn unlock_with_force_takes_the_lock_away_and_says_from_whom() {
         tokio::time::timeout(SOON, guard.lost()).await.unwrap();
         if arguments.len() == 4 {
             let object = objects(&output).remove(0);
-            assert_eq!(fields(&object), ["holders", "name", "released"]);
+            assert_eq!(fields(&object), ["holders", "kind", "name", "released"]);
             assert_eq!(object["released"], true);
         }
     }
@@ -64,7 +64,7 @@ async fn unlock_of_a_free_lock_changes_nothing() {
     }
     let output = call(&server, &["unlock", "x", "--force", "--json"]);
     assert_eq!(code(&output), Some(1));
-    let nobody = json!({ "name": "x", "released": false, "holders": [] });
+    let nobody = json!({ "kind": "lock", "name": "x", "released": false, "holders": [] });
     assert_eq!(objects(&output), [nobody]);
     assert!(server.keys("*").unwrap().is_empty());
 }
@@ -83,4 +83,39 @@ async fn the_first_waiter_gets_a_lock_that_is_taken_away() {
     waiting.hears("in");
     assert_eq!(waiting.code(), Some(0));
     drop(guard);
+}
+
+#[tokio::test]
+async fn unlock_with_force_takes_a_read_write_lock_away_from_readers_and_writer() {
+    let server = Server::start().unwrap();
+    let client = client(&server).await;
+    let lock = client.rw_lock("x");
+    let readers = [lock.read().await.unwrap(), lock.read().await.unwrap()];
+    // The lock of the same name is another thing.
+    let guard = hold(&client, "x").await;
+    let output = call(&server, &["unlock", "x", "--kind", "rw"]);
+    assert_eq!(code(&output), Some(1));
+    let errors = text(&output.stderr);
+    assert!(errors.contains("x is held by 2 readers"), "{errors}");
+    let output = call(
+        &server,
+        &["unlock", "x", "--kind", "rw", "--force", "--json"],
+    );
+    assert_eq!(code(&output), Some(0));
+    let object = objects(&output).remove(0);
+    assert_eq!(
+        (&object["kind"], &object["released"]),
+        (&json!("rw"), &json!(true))
+    );
+    assert_eq!(object["readers"].as_array().unwrap().len(), 2);
+    for reader in &readers {
+        tokio::time::timeout(SOON, reader.lost()).await.unwrap();
+    }
+    let writing = lock.write().await.unwrap();
+    let output = call(&server, &["unlock", "x", "--kind", "rw", "--force"]);
+    assert_eq!(code(&output), Some(0));
+    assert!(text(&output.stdout).contains(&writing.owner().to_string()));
+    tokio::time::timeout(SOON, writing.lost()).await.unwrap();
+    assert!(!guard.is_lost());
+    guard.release().await.unwrap();
 }
