@@ -8,6 +8,8 @@
 use lockyard_testkit::Server;
 use proptest::test_runner::{Config, TestRunner};
 
+use crate::scripts::family::Family;
+
 // What is done, at random.
 mod steps;
 
@@ -26,6 +28,15 @@ mod run;
 // key is found whose time is over.
 #[test]
 fn the_store_in_memory_does_what_a_real_server_does() {
+    compare(Family::Lock);
+}
+
+#[test]
+fn the_store_in_memory_reads_and_writes_as_a_real_server_does() {
+    compare(Family::Rw);
+}
+
+fn compare(family: Family) {
     let server = Server::start().unwrap();
     // Set PROPTEST_CASES for more.
     let cases = std::env::var("PROPTEST_CASES").map_or(64, |cases| cases.parse().unwrap());
@@ -35,8 +46,8 @@ fn the_store_in_memory_does_what_a_real_server_does() {
         failure_persistence,
         ..Config::default()
     });
-    let result = runner.run(&steps::steps(), |steps| {
-        let mut run = run::Run::new(&server);
+    let result = runner.run(&steps::steps(family), |steps| {
+        let mut run = run::Run::new(&server, family);
         for step in &steps {
             run.step(step);
         }

@@ -1,4 +1,4 @@
-//! Six processes of eight tasks each want the same few locks, while everything around them fails; what they note and
+//! Six processes of eight tasks each want the same few locks, fair and shared ones among them, while everything around them fails; what they note and
 //! what the server shows is judged afterwards.
 //!
 //! `LOCKYARD_CHAOS_SEED` repeats the faults of a run, if not their timing; `LOCKYARD_CHAOS_MINUTES` goes on for so
@@ -6,6 +6,7 @@
 
 mod crew;
 mod faults;
+mod kind;
 mod recorder;
 mod sampler;
 mod worker;
@@ -20,6 +21,7 @@ use lockyard_testkit::{Server, eventually};
 
 use self::crew::Crew;
 use self::faults::Faults;
+use self::kind::Handle;
 use self::recorder::{nanos, now};
 use self::sampler::Sampler;
 use self::worker::Seat;
@@ -97,6 +99,10 @@ fn withstand(seed: u64, length: Duration) -> String {
         claims.iter().filter(|claim| claim.renewed).count() > 10,
         "{report}"
     );
+    assert!(
+        claims.iter().filter(|claim| claim.reads).count() > 10,
+        "{report}"
+    );
     report
 }
 
@@ -153,7 +159,7 @@ struct Run {
 impl Run {
     fn start(test: &'static str, seats: [Seat; crew::PROCESSES], seed: u64) -> Self {
         let server = Arc::new(Server::start().unwrap());
-        let mut locks = ["stock:1", "stock:2", "stock:3"]
+        let mut locks = ["stock:1", "stock:2", "shelf:1", "stock:3"]
             .map(str::to_owned)
             .to_vec();
         let stock = locks.clone();
@@ -198,7 +204,8 @@ impl Run {
         let options = ClientOptions::from_url(&self.crew.server.url()).unwrap();
         let options = options.prefix(&self.crew.prefix).operation_timeout(SOON);
         let client = runtime.block_on(Client::with_options(options)).unwrap();
-        let locks: Vec<_> = self.locks.iter().map(|lock| client.lock(lock)).collect();
+        let handle = |lock: &String| Handle::new(&client, lock, false);
+        let locks: Vec<_> = self.locks.iter().map(handle).collect();
         self.upheaval(|_| {
             for lock in &locks {
                 runtime.block_on(lock.force_release()).unwrap();
@@ -223,11 +230,12 @@ impl Run {
         let claims = claims(&history);
         let count = |chosen: fn(&&Claim) -> bool| claims.iter().filter(chosen).count();
         let mut report = format!(
-            "seed {}: {} events, {} samples; {scripts} scripts; {} holds, {} of them renewed, {} lost; faults {:?}",
+            "seed {}: {} events, {} samples; {scripts} scripts; {} holds, {} of them to read, {} renewed, {} lost; faults {:?}",
             self.seed,
             history.events.len(),
             history.samples.len(),
             claims.len(),
+            count(|claim| claim.reads),
             count(|claim| claim.renewed),
             count(|claim| claim.lost.is_some()),
             self.faults.counts(),
@@ -260,7 +268,7 @@ impl Run {
         loop {
             let mut keys = self.crew.server.keys(&pattern).unwrap();
             // Tokens are to grow for a day.
-            keys.retain(|key| !key.contains("lock.fence:"));
+            keys.retain(|key| !key.contains(".fence:"));
             if keys.is_empty() || Instant::now() >= deadline {
                 return keys;
             }

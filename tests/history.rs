@@ -3,12 +3,13 @@
 //! Each process notes what its tasks asked, got and believed, by a clock that all processes of a machine share; the
 //! test looks at the server all along. [`judge`] holds both against the promises:
 //!
-//! 1. Seen from the server, no two owners ever hold a lock at once.
+//! 1. Seen from the server, no two owners ever hold a lock at once, unless all of them read.
 //! 2. Nor do they by what the holders believe: a guard that is not lost claims the lock until its local deadline.
 //! 3. Whoever claims a lock stands on the server all the while, so nobody learns of a loss too late; and no hold is lost
 //!    before its deadline.
 //! 4. Fencing tokens grow from holder to holder, and lost stays lost.
-//! 5. Every attempt ends, and what it left on the server is gone a bounded time later.
+//! 5. Nobody is let in before somebody who stood in front in the queue, and stays there.
+//! 6. Every attempt ends, and what it left on the server is gone a bounded time later.
 //!
 //! Where somebody takes holds away on the server ([`Upheaval`]), 2 and 3 may break, but only for a bounded time.
 
@@ -63,7 +64,12 @@ pub(crate) enum What {
     /// The process has a client of this name; the attempt is 0.
     Connected { client: String },
     /// A task is about to ask for a lock.
-    Asked { lock: String, owner: Option<String> },
+    Asked {
+        lock: String,
+        owner: Option<String>,
+        /// Whether it is to read, beside others who do.
+        reads: bool,
+    },
     /// It has a guard. It was there before `at`, and looked at after it.
     Acquired {
         owner: String,
@@ -105,6 +111,8 @@ pub(crate) struct Sample {
     pub(crate) holders: Vec<Holder>,
     /// The lock's keys that had no TTL.
     pub(crate) forever: Vec<String>,
+    /// The hold ids of those who waited, in order.
+    pub(crate) queue: Vec<String>,
 }
 
 /// A hold as it stands on the server.
@@ -114,6 +122,7 @@ pub(crate) struct Holder {
     /// `<client>.<seq>`.
     pub(crate) id: String,
     pub(crate) token: Option<u64>,
+    pub(crate) reads: bool,
 }
 
 /// Holds were taken away on the server: by force, by deleting keys, or by starting it empty.
@@ -133,7 +142,7 @@ impl History {
 }
 
 impl Holder {
-    /// Reads a field of a lock's hash, `<owner>/<client>.<seq>` → `count:deadline:since[:token]`.
+    /// Reads a field of a lock's hash, `<owner>/<client>.<seq>` → `count:deadline:since[:token]`, or `r` for a reader.
     pub(crate) fn parse(hold: &str, value: &str) -> Option<Self> {
         let (owner, id) = hold.split_once('/')?;
         let token = value.split(':').nth(3);
@@ -141,7 +150,13 @@ impl Holder {
             owner: owner.to_owned(),
             id: id.to_owned(),
             token: token.and_then(|token| token.parse().ok()),
+            reads: value == "r",
         })
+    }
+
+    /// The hold id.
+    fn hold(&self) -> String {
+        format!("{}/{}", self.owner, self.id)
     }
 
     /// The client through which the owner holds.

@@ -256,6 +256,100 @@ lockyard:rate:order:{42} (hash, 2400 s)
     );
 }
 
+// As above.
+#[tokio::test]
+async fn keys_values_entries_and_messages_of_readers_and_writers_are_what_they_are() {
+    let server = Server::start().unwrap();
+    let (a, b) = (
+        client(&server, "lockyard:").await,
+        client(&server, "lockyard:").await,
+    );
+    let (lock, waiting) = (a.rw_lock("stock:42"), b.rw_lock("stock:42"));
+    let queued = async |place: u64| {
+        eventually_async(SOON, async || {
+            lock.inspect().await.unwrap().waiting == place
+        })
+        .await;
+    };
+
+    let writing = lock.clone().fenced().write().await.unwrap();
+    let fixed = waiting.clone().with_lease(Lease::Fixed(FIXED));
+    let reader = tokio::spawn(async move { fixed.read().await.unwrap() });
+    queued(1).await;
+    let telling = waiting.clone().fenced();
+    let telling = tokio::spawn(async move { telling.read().await.unwrap() });
+    queued(2).await;
+    let next = waiting.clone();
+    let next = tokio::spawn(async move { next.write().await.unwrap() });
+    queued(3).await;
+    let info = lock.inspect().await.unwrap();
+    let (a_id, b_id) = (
+        info.writers[0].client.clone(),
+        info.waiters[0].client.clone(),
+    );
+    let mut inbox = Inbox::open(&server.url(), &format!("lockyard:inbox:{b_id}"));
+    let words = Words(vec![(a_id, "A"), (b_id, "B")]);
+    assert_eq!(
+        words.picture(&server),
+        "\
+lockyard:rw.alive:{stock:42} (zset, 3000 s)
+    B = <ms>
+lockyard:rw.fence:{stock:42} (string, 86400 s)
+    <µs>
+lockyard:rw.queue:{stock:42} (zset, 3000 s)
+    B:<n>/B.<n>|r|1|600000|600000 = <µs>
+    B:<n>/B.<n>|s|1|9000000|3000000 = <µs>
+    B:<n>/B.<n>|-|1|9000000|3000000 = <µs>
+lockyard:rw:{stock:42} (hash, 9000 s)
+    A:<n>/A.<n> = 1:<ms>:<ms>:<µs>
+"
+    );
+
+    writing.release().await.unwrap();
+    let (reader, telling) = (soon(reader).await, soon(telling).await);
+    assert_eq!(
+        words.read(&inbox.next()),
+        "granted <µs> B:<n>/B.<n>|r|1|600000|600000 B:<n>/B.<n>|s|1|9000000|3000000:<µs>"
+    );
+    assert_eq!(
+        words.picture(&server),
+        "\
+lockyard:rw.alive:{stock:42} (zset, 3000 s)
+    B = <ms>
+lockyard:rw.fence:{stock:42} (string, 86400 s)
+    <µs>
+lockyard:rw.queue:{stock:42} (zset, 3000 s)
+    B:<n>/B.<n>|-|1|9000000|3000000 = <µs>
+lockyard:rw.readers:{stock:42} (zset, 3000 s)
+    B:<n>/B.<n> = <ms>
+    B:<n>/B.<n> = <ms>
+"
+    );
+
+    assert!(lock.force_release().await.unwrap());
+    let mut told = [inbox.next(), inbox.next(), inbox.next()].map(|text| words.read(&text));
+    told.sort();
+    assert_eq!(
+        told,
+        [
+            "granted <µs> B:<n>/B.<n>|-|1|9000000|3000000",
+            "revoked B:<n>/B.<n>",
+            "revoked B:<n>/B.<n>"
+        ]
+    );
+    tokio::time::timeout(SOON, async { tokio::join!(reader.lost(), telling.lost()) })
+        .await
+        .unwrap();
+    soon(next).await.release().await.unwrap();
+    assert_eq!(
+        words.picture(&server),
+        "\
+lockyard:rw.fence:{stock:42} (string, 86400 s)
+    <µs>
+"
+    );
+}
+
 // An owner outside any scope is named after its only hold.
 #[tokio::test]
 async fn an_anonymous_owner_has_the_number_of_its_hold() {

@@ -5,6 +5,9 @@
 // What every mutual exclusion must do, once for all of them.
 mod contract;
 
+// The fair lock beside the plain one.
+mod fair;
+
 // Tasks of one client that pass a lock on.
 mod passing;
 

@@ -246,10 +246,7 @@ async fn a_loss_reaches_the_task_that_holds_then() {
 #[tokio::test]
 async fn a_hold_that_a_called_service_has_entered_is_not_passed_on() {
     let server = Server::start().unwrap();
-    let (client, service) = (
-        patient(&server.url()).await,
-        crate::support::client(&server.url()).await,
-    );
+    let (client, service) = (patient(&server.url()).await, client(&server.url()).await);
     let lock = client.lock("x");
     let guard = lock.acquire().await.unwrap();
     let waiting = waits(&lock);

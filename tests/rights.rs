@@ -191,7 +191,7 @@ async fn everything(
         .await
         .map_err(failure)?;
     sure(!in_time(lock.is_locked()).await?, "somebody is left")?;
-    read_and_write(one, name).await?;
+    read_and_write(server, one, two, name).await?;
     permit(one, name).await?;
     limit(one, name).await?;
     count_down(server, one, two, name).await
@@ -232,28 +232,39 @@ async fn count_down(
     sure(in_time(latch.count()).await? == 0, "still counting")
 }
 
-/// Reads while another reader has run out.
-async fn read_and_write(client: &Client, name: &str) -> Result<(), Failure> {
-    let lock = client.rw_lock(name);
-    let reader = in_time(lock.read()).await?;
-    let short = lock.clone().with_lease(Lease::Fixed(ms(20)));
-    let short = in_time(short.read()).await?;
-    short.lost().await;
-    tokio::time::sleep(ms(20)).await;
-    in_time(lock.read())
-        .await?
-        .release()
-        .await
-        .map_err(failure)?;
-    sure(in_time(lock.try_write()).await?.is_none(), "not alone")?;
-    in_time(reader.release()).await
-}
-
 /// Holds permits, and releases the last of them.
 async fn permit(client: &Client, name: &str) -> Result<(), Failure> {
     let semaphore = client.semaphore(name, 2);
     let permit = in_time(semaphore.acquire()).await?;
     in_time(permit.release()).await
+}
+
+/// Reads together, after a reader that is gone, and writes alone; goes from one to the other, and loses all by force.
+async fn read_and_write(
+    server: &Server,
+    one: &Client,
+    two: &Client,
+    name: &str,
+) -> Result<(), Failure> {
+    let (lock, other) = (one.rw_lock(name), two.rw_lock(name));
+    let readers = format!("lockyard:rw.readers:{{{name}}}");
+    server.command(&["ZADD", &readers, "1", "gone"]).unwrap();
+    let writing = in_time(lock.write()).await?;
+    let waiting = tokio::spawn(async move { other.read().await });
+    let start = Instant::now();
+    while in_time(lock.inspect()).await?.waiting == 0 {
+        sure(start.elapsed() < PATIENCE, "nobody came to read")?;
+        tokio::time::sleep(ms(2)).await;
+    }
+    let reading = in_time(writing.downgrade()).await?;
+    let beside = in_time(waiting).await?.map_err(failure)?;
+    sure(in_time(lock.reader_count()).await? == 2, "miscounted")?;
+    in_time(beside.release()).await?;
+    let writing = in_time(reading.try_upgrade()).await?;
+    in_time(writing.ok_or("not alone")?.release()).await?;
+    sure(in_time(lock.force_release()).await?, "nobody read")?;
+    let lost = tokio::time::timeout(PATIENCE, reading.lost()).await;
+    lost.map_err(failure)
 }
 
 /// Takes permits at once, waits for some, and is denied some.

@@ -4,7 +4,7 @@
 pub(crate) mod bare;
 
 // The scripts of one primitive.
-mod family;
+pub(crate) mod family;
 
 // Random orders of calls, compared after each with a model.
 mod model;

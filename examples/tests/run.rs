@@ -72,6 +72,60 @@ C: got in
 }
 
 #[test]
+fn layers_carry_the_owner_from_service_to_service_and_let_no_stranger_claim_it() {
+    let expected = "\
+== A calls B
+A: holds order:42, calls B
+B: entered A's hold
+C: stayed out
+   whoever only names A's owner gets 403 Forbidden
+B: done, released its own hold
+A: B answered 200 OK
+A: released
+C: got in
+";
+    assert_eq!(output("nested_layers"), expected);
+}
+
+#[test]
+fn two_instances_of_an_api_share_a_limit_and_go_on_without_redis() {
+    let expected = "\
+== a tenant asks two instances in turn
+A to blue: 200 OK, 5 left: hello
+B to blue: 200 OK, 4 left: hello
+A to blue: 200 OK, 3 left: hello
+B to blue: 200 OK, 2 left: hello
+A to blue: 200 OK, 1 left: hello
+B to blue: 200 OK, 0 left: hello
+A to blue: 429 Too Many Requests, come again in 10 min: too many requests, try again later
+B to blue: 429 Too Many Requests, come again in 10 min: too many requests, try again later
+== another tenant has a limit of its own
+B to red: 200 OK, 5 left: hello
+== Redis is gone
+A to blue: 200 OK, nobody counts: hello
+B to red: 200 OK, nobody counts: hello
+";
+    assert_eq!(output("rate_limited_api"), expected);
+}
+
+#[test]
+fn workers_of_many_processes_keep_to_the_limits_of_fleet_and_tenants() {
+    let expected = "\
+== three processes have 36 jobs of three tenants
+   36 jobs are done
+   never more than 4 at once
+   never more than 2 of blue at once
+   never more than 2 of green at once
+   never more than 2 of red at once
+== a process is killed while it has two permits
+   it has them
+   available: 2
+   a lease later: 4
+";
+    assert_eq!(output("worker_pool"), expected);
+}
+
+#[test]
 fn a_stage_begins_when_all_have_ended_the_one_before() {
     let expected = "\
 worker 1: loads

@@ -186,7 +186,7 @@ local function one(i)
   local status, token = again(own, owner, hold, kind, weight, lease, mode)
   if status then
     -- A second copy may find the place of the first.
-    leave(entry)
+    if leave(entry) > 0 then grant() end
     return status, token or 0, 0
   end
   if mode == "r" or mode == "u" then return 3, 0, 0 end

@@ -1,10 +1,10 @@
 //! The one place that knows how each script is called.
 
 use lockyard_lua::latch::{COUNT, DOWN, SET};
-use lockyard_lua::lock::{ACQUIRE, INSPECT, RELEASE, RENEW};
 use lockyard_lua::rate::{INSPECT as OWED, TAKE};
 
 use super::steps::{Id, Ticket};
+use crate::scripts::family::Family;
 
 /// One call of a script.
 #[derive(Debug)]
@@ -22,9 +22,17 @@ const GRANT: u64 = 30_000;
 /// What every client's channel begins with.
 const INBOX: &str = "inbox:";
 
-/// The names of a lock's keys: hash, queue, alive and fence.
-pub(super) fn keys(lock: usize) -> [String; 4] {
-    ["lock", "lock.queue", "lock.alive", "lock.fence"].map(|part| format!("{part}:{{{lock}}}"))
+/// The names of a lock's keys: lock, queue, alive, fence, and readers, which only one family has.
+pub(super) fn keys(family: Family, lock: usize) -> [String; 5] {
+    let kind = family.kind();
+    ["", ".queue", ".alive", ".fence", ".readers"].map(|part| format!("{kind}{part}:{{{lock}}}"))
+}
+
+/// The keys of several locks, as scripts get them.
+fn all_keys(family: Family, locks: impl Iterator<Item = usize>) -> Vec<String> {
+    locks
+        .flat_map(|lock| family.keys(keys(family, lock)))
+        .collect()
 }
 
 pub(super) fn client(client: usize) -> String {
@@ -42,10 +50,6 @@ impl Id {
         format!("{owner}/{}.{}", client(self.client), self.seq)
     }
 
-    fn kind(self) -> &'static str {
-        if self.seq % 2 == 1 { "f" } else { "-" }
-    }
-
     fn lease(self) -> u64 {
         LEASES[self.seq % LEASES.len()]
     }
@@ -56,14 +60,14 @@ impl Id {
 
     /// What stands behind the hold id.
     fn rest(self) -> String {
-        format!("{}|1|{}|{GRANT}", self.kind(), self.lease())
+        format!("{}|1|{}|{GRANT}", self.kind, self.lease())
     }
 }
 
 /// One lock of an acquire: number, id, mode and ticket.
 pub(super) type Wish = (usize, Id, char, Ticket);
 
-pub(super) fn acquire(wishes: &[Wish], valid: u64) -> Call {
+pub(super) fn acquire(family: Family, wishes: &[Wish], valid: u64) -> Call {
     let mut args = vec![valid.to_string(), format!("{WAITER}|{INBOX}")];
     for (_, id, mode, ticket) in wishes {
         let ticket = match ticket {
@@ -75,35 +79,35 @@ pub(super) fn acquire(wishes: &[Wish], valid: u64) -> Call {
         args.extend([id.hold(), id.lease().to_string(), wish]);
     }
     Call {
-        script: ACQUIRE,
-        keys: wishes.iter().flat_map(|(lock, ..)| keys(*lock)).collect(),
+        script: family.acquire(),
+        keys: all_keys(family, wishes.iter().map(|(lock, ..)| *lock)),
         args,
     }
 }
 
-pub(super) fn renew(entries: &[(usize, Id, bool, usize)]) -> Call {
+pub(super) fn renew(family: Family, entries: &[(usize, Id, bool, usize)]) -> Call {
     let mut args = vec![INBOX.to_owned(), WAITER.to_string()];
     for (_, id, extends, count) in entries {
         let lease = if *extends { id.lease() } else { 0 };
         args.extend([id.entry(), lease.to_string(), count.to_string()]);
     }
     Call {
-        script: RENEW,
-        keys: entries.iter().flat_map(|(lock, ..)| keys(*lock)).collect(),
+        script: family.renew(),
+        keys: all_keys(family, entries.iter().map(|(lock, ..)| *lock)),
         args,
     }
 }
 
 /// Releases entries, or holds by force, of locks.
-pub(super) fn release(entries: &[(usize, Vec<String>)]) -> Call {
+pub(super) fn release(family: Family, entries: &[(usize, Vec<String>)]) -> Call {
     let mut args = vec![INBOX.to_owned()];
     for (_, entries) in entries {
         args.push(entries.len().to_string());
         args.extend(entries.iter().cloned());
     }
     Call {
-        script: RELEASE,
-        keys: entries.iter().flat_map(|(lock, _)| keys(*lock)).collect(),
+        script: family.release(),
+        keys: all_keys(family, entries.iter().map(|(lock, _)| *lock)),
         args,
     }
 }
@@ -182,10 +186,14 @@ pub(super) fn owed(limiter: usize) -> Call {
     }
 }
 
-pub(super) fn inspect(lock: usize, limit: u64) -> Call {
+pub(super) fn inspect(family: Family, lock: usize, limit: u64) -> Call {
+    let inspected = match family {
+        Family::Lock => 2,
+        Family::Rw => 3,
+    };
     Call {
-        script: INSPECT,
-        keys: keys(lock)[..2].to_vec(),
+        script: family.inspect(),
+        keys: family.keys(keys(family, lock))[..inspected].to_vec(),
         args: vec![limit.to_string()],
     }
 }

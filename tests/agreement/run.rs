@@ -5,6 +5,7 @@ use super::calls::{self, Call};
 use super::real::Real;
 use super::steps::{Damage, Step};
 use super::stored::{Seen, Stored};
+use crate::scripts::family::Family;
 
 /// What may pass on the real server between two of its commands, in ms; all durations differ by far more.
 const SLACK: u64 = 3000;
@@ -13,14 +14,16 @@ const SLACK: u64 = 3000;
 const SHORTEST: u64 = 2 * SLACK;
 
 pub(super) struct Run<'a> {
+    family: Family,
     stored: Stored,
     real: Real<'a>,
     now_us: u64,
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(server: &'a Server) -> Self {
+    pub(super) fn new(server: &'a Server, family: Family) -> Self {
         Self {
+            family,
             stored: Stored::default(),
             real: Real::new(server),
             now_us: 1_900_000_000_123_456,
@@ -36,20 +39,22 @@ impl<'a> Run<'a> {
         match step {
             Step::Acquire(wishes, stale) => {
                 let valid = if *stale { self.now_us - 1 } else { self.now_us };
-                self.call(&calls::acquire(wishes, valid));
+                self.call(&calls::acquire(self.family, wishes, valid));
             }
-            Step::Renew(entries) => self.call(&calls::renew(entries)),
-            Step::Release(lock, id) => self.call(&calls::release(&[(*lock, vec![id.entry()])])),
+            Step::Renew(entries) => self.call(&calls::renew(self.family, entries)),
+            Step::Release(lock, id) => {
+                self.call(&calls::release(self.family, &[(*lock, vec![id.entry()])]))
+            }
             Step::ReleaseMany(one, other) => {
                 let entries = [one, other].map(|ids| ids.iter().map(|id| id.entry()).collect());
                 let [one, other] = entries;
-                self.call(&calls::release(&[(0, one), (1, other)]));
+                self.call(&calls::release(self.family, &[(0, one), (1, other)]));
             }
             Step::Force(lock, ids) => {
                 let holds = ids.iter().map(|id| format!("!{}", id.hold())).collect();
-                self.call(&calls::release(&[(*lock, holds)]));
+                self.call(&calls::release(self.family, &[(*lock, holds)]));
             }
-            Step::Inspect(lock, limit) => self.call(&calls::inspect(*lock, *limit)),
+            Step::Inspect(lock, limit) => self.call(&calls::inspect(self.family, *lock, *limit)),
             Step::Set(latch, count, name, late) => {
                 let valid = self.now_us - u64::from(*late);
                 self.call(&calls::set(*latch, *count, *name, valid));
@@ -78,7 +83,7 @@ impl<'a> Run<'a> {
             }
             Step::Pass(tens) => self.pass(tens * 10_000),
             Step::Damage(lock, damage) => {
-                for words in commands(*lock, *damage, self.now_us / 1000) {
+                for words in commands(self.family, *lock, *damage, self.now_us / 1000) {
                     self.both(&words);
                 }
             }
@@ -168,14 +173,14 @@ fn alike(found: &Seen, expected: &Seen) -> bool {
 }
 
 /// The commands that do a damage.
-fn commands(lock: usize, damage: Damage, now_ms: u64) -> Vec<Vec<String>> {
-    let [lock, queue, alive, fence] = &calls::keys(lock);
-    let parts = [lock, queue, alive, fence];
+fn commands(family: Family, lock: usize, damage: Damage, now_ms: u64) -> Vec<Vec<String>> {
+    let parts = calls::keys(family, lock);
+    let [lock, queue, alive, fence, readers] = &parts;
     let from_now = |ms: i64| now_ms.saturating_add_signed(ms);
     let command = match damage {
-        Damage::Remove(part) => return vec![remove(parts[part])],
+        Damage::Remove(part) => return vec![remove(&parts[part])],
         Damage::Mistype(3) => return vec![remove(fence), words(&["HSET", fence, "a", "b"])],
-        Damage::Mistype(part) => words(&["SET", parts[part], "x"]),
+        Damage::Mistype(part) => words(&["SET", &parts[part], "x"]),
         Damage::Fence(text) => words(&["SET", fence, text]),
         Damage::Value(id, value) => words(&["HSET", lock, &id.hold(), value]),
         Damage::Deadline(id, ms) => {
@@ -187,6 +192,10 @@ fn commands(lock: usize, damage: Damage, now_ms: u64) -> Vec<Vec<String>> {
         Damage::Alive(client, ms) => {
             let until = from_now(ms).to_string();
             words(&["ZADD", alive, &until, &calls::client(client)])
+        }
+        Damage::Reader(id, ms) => {
+            let until = from_now(ms).to_string();
+            words(&["ZADD", readers, &until, &id.hold()])
         }
     };
     vec![command]

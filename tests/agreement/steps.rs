@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::calls::{Ask, Wish};
+use crate::scripts::family::Family;
 
 /// How many locks, owners, clients and numbers of holds there are: few, so that they meet.
 const LOCKS: usize = 2;
@@ -13,8 +14,9 @@ const SEQS: usize = 4;
 pub(super) struct Id {
     pub(super) owner: usize,
     pub(super) client: usize,
-    /// Odd ones are fenced.
     pub(super) seq: usize,
+    /// Plain or fenced, to write or to read; by the number.
+    pub(super) kind: &'static str,
 }
 
 #[derive(Clone, Debug)]
@@ -75,6 +77,8 @@ pub(super) enum Damage {
     Place(Id),
     /// Says that a client counts as gone so many ms from now.
     Alive(usize, i64),
+    /// Has an id read until so many ms from now.
+    Reader(Id, i64),
 }
 
 /// Of holds, fences and queues, such as no script writes.
@@ -97,15 +101,30 @@ const ENTRIES: [&str; 5] = [
     "a:1/c1.0|-|1|60000",
 ];
 
-fn id() -> impl Strategy<Value = Id> + Clone {
-    (0..OWNERS, 0..CLIENTS, 0..SEQS).prop_map(|(owner, client, seq)| Id { owner, client, seq })
+fn id(family: Family) -> impl Strategy<Value = Id> + Clone {
+    let kinds = match family {
+        Family::Lock => ["-", "f", "-", "f"],
+        Family::Rw => ["-", "f", "r", "s"],
+    };
+    (0..OWNERS, 0..CLIENTS, 0..SEQS).prop_map(move |(owner, client, seq)| Id {
+        owner,
+        client,
+        seq,
+        kind: kinds[seq],
+    })
 }
 
-fn damage() -> impl Strategy<Value = Damage> {
+fn damage(family: Family) -> impl Strategy<Value = Damage> {
+    let id = || id(family);
+    let (parts, reader) = match family {
+        Family::Lock => (4usize, 0),
+        Family::Rw => (5, 2),
+    };
     let offset = || prop::sample::select(vec![-5000, -1, 0, 1, 20_000, 90_000]);
     prop_oneof![
-        1 => (0..4usize).prop_map(Damage::Remove),
-        1 => (0..4usize).prop_map(Damage::Mistype),
+        1 => (0..parts).prop_map(Damage::Remove),
+        1 => (0..parts).prop_map(Damage::Mistype),
+        reader => (id(), offset()).prop_map(|(id, ms)| Damage::Reader(id, ms)),
         1 => prop::sample::select(&FENCES[..]).prop_map(Damage::Fence),
         1 => (id(), prop::sample::select(&VALUES[..])).prop_map(|(id, value)| Damage::Value(id, value)),
         1 => (id(), offset()).prop_map(|(id, ms)| Damage::Deadline(id, ms)),
@@ -115,10 +134,13 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(super) fn steps(family: Family) -> impl Strategy<Value = Vec<Step>> {
+    let id = || id(family);
     let lock = || 0..LOCKS;
     let ids = || prop::collection::vec(id(), 0..4);
-    let mode = prop::sample::select(vec!['t', 'w', 'w', 'w', 'r']);
+    let mut modes = vec!['t', 'w', 'w', 'w', 'r'];
+    modes.extend((family == Family::Rw).then_some('u'));
+    let mode = prop::sample::select(modes);
     let ticket = prop_oneof![
         6 => Just(Ticket::New),
         1 => Just(Ticket::Old),
@@ -159,7 +181,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (lock(), ids()).prop_map(|(lock, ids)| Step::Force(lock, ids)),
         1 => (lock(), 0..4u64).prop_map(|(lock, limit)| Step::Inspect(lock, limit)),
         2 => (1..4u64).prop_map(Step::Pass),
-        4 => (lock(), damage()).prop_map(|(lock, damage)| Step::Damage(lock, damage)),
+        4 => (lock(), damage(family)).prop_map(|(lock, damage)| Step::Damage(lock, damage)),
         2 => (0..CLIENTS).prop_map(Step::Listen),
         1 => (0..CLIENTS).prop_map(Step::Deafen),
     ];

@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lockyard::{Error, HoldState, LockGuard, Owner};
+use lockyard::{Error, Owner};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::timeout;
 
+use super::kind::{Guard, Handle};
 use crate::history::{Event, Nanos, Outcome, What};
 
 /// The time by a clock that all processes share, and that counts suspended time as the lock's own does.
@@ -81,10 +82,11 @@ impl Recorder {
     }
 
     /// Begins an attempt; `owner` if it asks under a name.
-    pub(crate) fn ask(self: &Arc<Self>, lock: &str, owner: Option<&Owner>) -> Attempt {
+    pub(crate) fn ask(self: &Arc<Self>, lock: &Handle, owner: Option<&Owner>) -> Attempt {
         let number = self.attempts.fetch_add(1, SeqCst);
         let what = What::Asked {
-            lock: lock.to_owned(),
+            lock: lock.name().to_owned(),
+            reads: lock.reads(),
             owner: owner.map(named),
         };
         self.note(now(), number, what);
@@ -118,7 +120,7 @@ pub(crate) struct Attempt {
 
 impl Attempt {
     /// Takes the answer to an acquire.
-    pub(crate) fn answered(mut self, answer: Result<Option<LockGuard>, Error>) -> Option<Held> {
+    pub(crate) fn answered(mut self, answer: Result<Option<Guard>, Error>) -> Option<Held> {
         match answer {
             Ok(Some(guard)) => Some(Held::new(self, guard)),
             Ok(None) => {
@@ -126,8 +128,9 @@ impl Attempt {
                 None
             }
             Err(error) => {
-                let retryable = error.is_retryable();
-                self.outcome = failure(&error, retryable);
+                // One of two processes of an owner may ask to write while the other reads.
+                let deadlock = matches!(error, Error::WouldDeadlock { .. });
+                self.outcome = failure(&error, deadlock || error.is_retryable());
                 None
             }
         }
@@ -156,17 +159,17 @@ pub(crate) enum Leave {
 /// A guard, whose state is noted whenever somebody looks, and at its end.
 #[derive(Debug)]
 pub(crate) struct Held {
-    guard: Option<LockGuard>,
+    guard: Option<Guard>,
     lost: AtomicBool,
     attempt: Attempt,
 }
 
 impl Held {
-    fn new(attempt: Attempt, guard: LockGuard) -> Self {
+    fn new(attempt: Attempt, guard: Guard) -> Self {
         let at = now();
         let what = What::Acquired {
             owner: named(&guard.owner()),
-            token: guard.token().map(|token| token.get()),
+            token: guard.token(),
             until: deadline(&guard, at).unwrap_or_default(),
         };
         attempt.note(at, what);
@@ -233,7 +236,7 @@ impl Held {
         }
     }
 
-    fn take(&mut self) -> Option<LockGuard> {
+    fn take(&mut self) -> Option<Guard> {
         self.look();
         let guard = self.guard.take()?;
         self.attempt.note(now(), What::Leaving);
@@ -248,8 +251,8 @@ impl Drop for Held {
 }
 
 /// When a guard that is not lost would be so, reckoned from a moment just before it was asked.
-fn deadline(guard: &LockGuard, before: Nanos) -> Option<Nanos> {
-    let held = guard.state() != HoldState::Lost;
+fn deadline(guard: &Guard, before: Nanos) -> Option<Nanos> {
+    let held = !guard.is_lost();
     held.then(|| before + nanos(guard.remaining()))
 }
 

@@ -7,17 +7,18 @@ use std::time::Duration;
 
 use lockyard_testkit::Server;
 
+use super::kind::is_shared;
 use super::recorder::now;
 use crate::history::{Holder, Sample};
 
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// For each lock, of four keys: its living holds and their values, and its keys without a TTL.
+/// For each lock, of five keys: its living holds and their values, its keys without a TTL, and its queue.
 const SCRIPT: &str = r#"#!lua flags=no-writes
 local time = redis.call("TIME")
 local ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local reply = {}
-for k = 1, #KEYS, 4 do
+for k = 1, #KEYS, 5 do
   local living, forever = {}, {}
   local holds = redis.call("HGETALL", KEYS[k])
   for i = 1, #holds, 2 do
@@ -27,10 +28,15 @@ for k = 1, #KEYS, 4 do
       living[#living + 1] = holds[i + 1]
     end
   end
-  for i = k, k + 3 do
+  local readers = redis.call("ZRANGE", KEYS[k + 4], "(" .. ms, "+inf", "BYSCORE")
+  for _, hold in ipairs(readers) do
+    living[#living + 1] = hold
+    living[#living + 1] = "r"
+  end
+  for i = k, k + 4 do
     if redis.call("PTTL", KEYS[i]) == -1 then forever[#forever + 1] = KEYS[i] end
   end
-  reply[#reply + 1] = {living, forever}
+  reply[#reply + 1] = {living, forever, redis.call("ZRANGE", KEYS[k + 1], 0, -1)}
 end
 return reply
 "#;
@@ -64,22 +70,25 @@ impl Sampler {
 
 /// Looks once; a server that is down shows nothing.
 fn take(server: &Server, prefix: &str, locks: &[String], samples: &mut Vec<Sample>) {
-    let key = |kind: &str, lock: &String| format!("{prefix}{kind}:{{{lock}}}");
-    let kinds = ["lock", "lock.queue", "lock.alive", "lock.fence"];
+    let key = |part: &str, lock: &String| {
+        let kind = if is_shared(lock) { "rw" } else { "lock" };
+        format!("{prefix}{kind}{part}:{{{lock}}}")
+    };
+    let parts = ["", ".queue", ".alive", ".fence", ".readers"];
     let keys = locks
         .iter()
-        .flat_map(|lock| kinds.map(|kind| key(kind, lock)));
+        .flat_map(|lock| parts.map(|part| key(part, lock)));
     let mut words = vec![
         "EVAL".to_owned(),
         SCRIPT.to_owned(),
-        (4 * locks.len()).to_string(),
+        (5 * locks.len()).to_string(),
     ];
     words.extend(keys);
     let from = now();
-    let reply = server.query::<Vec<(Vec<String>, Vec<String>)>>(&words);
+    let reply = server.query::<Vec<(Vec<String>, Vec<String>, Vec<String>)>>(&words);
     let until = now();
     let seen = locks.iter().zip(reply.unwrap_or_default());
-    samples.extend(seen.map(|(lock, (holds, forever))| {
+    samples.extend(seen.map(|(lock, (holds, forever, queue))| {
         Sample {
             from,
             until,
@@ -89,6 +98,10 @@ fn take(server: &Server, prefix: &str, locks: &[String], samples: &mut Vec<Sampl
                 .map(|pair| Holder::parse(&pair[0], &pair[1]).unwrap())
                 .collect(),
             forever,
+            queue: queue
+                .iter()
+                .map(|entry| entry.split('|').next().unwrap_or_default().to_owned())
+                .collect(),
         }
     }));
 }

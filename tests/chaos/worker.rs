@@ -6,12 +6,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use lockyard::{Client, ClientOptions, Error, Lease, Lock, LockGuard, Owner};
+use lockyard::{Client, ClientOptions, Error, Lease, Owner};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use super::kind::{Handle, is_shared};
 use super::recorder::{Held, Leave, Recorder};
 use super::{OPERATION_TIMEOUT, WAITER_TIMEOUT, lease};
 use crate::process::Part;
@@ -125,11 +126,11 @@ async fn sit(
     mut rng: Rng,
     stopped: watch::Receiver<bool>,
 ) {
-    let lock = client.lock(&seat.lock).fenced();
+    let lock = Handle::new(&client, &seat.lock, false).fenced();
     let lock = lock.with_lease(Lease::Renewed(seat.lease));
     while !*stopped.borrow() {
-        let attempt = recorder.ask(&seat.lock, None);
-        let Some(held) = attempt.answered(lock.acquire().await.map(Some)) else {
+        let attempt = recorder.ask(&lock, None);
+        let Some(held) = attempt.answered(lock.acquire(None).await) else {
             continue;
         };
         let longest = seat.longest.map(|longest| longest.mul_f64(rng.f64()));
@@ -166,8 +167,8 @@ impl Worker {
                     let panics = async move {
                         let patience = millis(own.f64() * 60.0);
                         let _ = timeout(patience, worker.round(&mut own)).await;
-                        let attempt = worker.recorder.ask(&worker.locks[0], None);
                         let lock = worker.lock(0, &mut own);
+                        let attempt = worker.recorder.ask(&lock, None);
                         let _held = attempt.answered(lock.try_acquire().await);
                         std::panic::resume_unwind(Box::new("as planned"));
                     };
@@ -205,25 +206,27 @@ impl Worker {
     }
 
     /// A lock, with a lease of its own; the last of several is not fenced.
-    fn lock(&self, number: usize, rng: &mut Rng) -> Lock {
+    fn lock(&self, number: usize, rng: &mut Rng) -> Handle {
         let length = lease(rng.f64());
         let lease = match rng.u8(..4) {
             0 => Lease::Fixed(length),
             _ => Lease::Renewed(length),
         };
-        let lock = self.client.lock(&self.locks[number]).with_lease(lease);
+        let name = &self.locks[number];
+        let reads = is_shared(name) && rng.u8(..10) < 7;
+        let lock = Handle::new(&self.client, name, reads).with_lease(lease);
         match number > 0 && number + 1 == self.locks.len() {
             true => lock,
             false => lock.fenced(),
         }
     }
 
-    async fn nested(&self, lock: &Lock, owner: &Owner, rng: &mut Rng) {
+    async fn nested(&self, lock: &Handle, owner: &Owner, rng: &mut Rng) {
         let Some(outer) = self.acquire(lock, Some(owner), rng).await else {
             return;
         };
         work_under(&outer, millis(rng.f64() * 15.0), rng).await;
-        let attempt = self.recorder.ask(lock.name(), Some(owner));
+        let attempt = self.recorder.ask(lock, Some(owner));
         let answer = match rng.bool() {
             true => lock.reenter(owner).await,
             false => lock.try_acquire().await,
@@ -238,14 +241,14 @@ impl Worker {
         }
     }
 
-    async fn acquire(&self, lock: &Lock, owner: Option<&Owner>, rng: &mut Rng) -> Option<Held> {
-        let attempt = self.recorder.ask(lock.name(), owner);
-        let answer: Result<Option<LockGuard>, _> = match rng.u8(..4) {
-            0 => lock.try_acquire().await,
-            1 => lock.try_acquire_for(millis(rng.f64() * 300.0)).await,
-            _ => lock.acquire().await.map(Some),
+    async fn acquire(&self, lock: &Handle, owner: Option<&Owner>, rng: &mut Rng) -> Option<Held> {
+        let attempt = self.recorder.ask(lock, owner);
+        let wait = match rng.u8(..4) {
+            0 => Some(Duration::ZERO),
+            1 => Some(millis(rng.f64() * 300.0)),
+            _ => None,
         };
-        attempt.answered(answer)
+        attempt.answered(lock.acquire(wait).await)
     }
 
     /// Works under a guard, mostly for a moment, and gives it away.

@@ -1,11 +1,13 @@
-use crate::contract::exclusive::{Exclusive, Guard};
-use crate::contract::site::Site;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use lockyard::{Error, HoldState};
 use lockyard_testkit::eventually_async;
 
-const SOON: Duration = Duration::from_secs(5);
+use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::site::Site;
+use crate::support::SOON;
 
 pub(crate) async fn a_free_lock_is_acquired_and_released<M: Exclusive>(site: Site) {
     let client = site.client().await;
@@ -56,4 +58,37 @@ pub(crate) async fn an_owner_re_enters_what_it_holds<M: Exclusive>(site: Site) {
         M::of(&client, "").acquire().await,
         Err(Error::InvalidName { .. })
     ));
+}
+
+// Red if `open` in lock.lua and rw.lua is always true.
+pub(crate) async fn of_many_tasks_of_several_clients_one_is_inside_at_a_time<M: Exclusive>(
+    site: Site,
+) {
+    let inside = Arc::new(AtomicUsize::new(0));
+    let mut tasks = Vec::new();
+    for _ in 0..3 {
+        let client = site.client().await;
+        for _ in 0..5 {
+            let (lock, inside) = (M::of(&client, "x"), inside.clone());
+            tasks.push(tokio::spawn(async move {
+                for round in 0..10 {
+                    let guard = lock.acquire().await.unwrap();
+                    assert_eq!(inside.fetch_add(1, SeqCst), 0);
+                    tokio::task::yield_now().await;
+                    if round % 3 == 0 {
+                        tokio::time::sleep(Duration::from_micros(300)).await;
+                    }
+                    assert_eq!(inside.fetch_sub(1, SeqCst), 1);
+                    match round % 2 {
+                        0 => drop(guard),
+                        _ => guard.release().await.unwrap(),
+                    }
+                }
+            }));
+        }
+    }
+    for task in tasks {
+        tokio::time::timeout(SOON * 6, task).await.unwrap().unwrap();
+    }
+    eventually_async(SOON, async || site.keys().is_empty()).await;
 }

@@ -119,7 +119,8 @@ macro_rules! exclusive {
     (
         $exclusive:ty, $guard:ty, $tests:literal, $kind:literal;
         $client:ident, $name:ident => $new:expr; $it:ident => $inner:expr; $wrap:expr;
-        $acquire:ident $try_acquire:ident $try_acquire_for:ident $reenter:ident $is_locked:ident
+        $acquire:ident $try_acquire:ident $try_acquire_for:ident $reenter:ident $is_locked:ident;
+        $owner:ident => $hold_count:expr
     ) => {
         impl Exclusive for $exclusive {
             type Guard = $guard;
@@ -169,11 +170,9 @@ macro_rules! exclusive {
                 let $it = self;
                 $inner.$is_locked().await
             }
-            async fn hold_count(&self, owner: &Owner) -> Result<u64, Error> {
+            async fn hold_count(&self, $owner: &Owner) -> Result<u64, Error> {
                 let $it = self;
-                let holders = Info::from($inner.inspect().await?).holders;
-                let own = holders.iter().filter(|holder| holder.owner == *owner);
-                Ok(own.map(|holder| holder.count).sum())
+                $hold_count
             }
             async fn force_release(&self) -> Result<bool, Error> {
                 let $it = self;
@@ -190,17 +189,24 @@ macro_rules! exclusive {
 exclusive! {
     Lock, LockGuard, "lock", "lock";
     client, name => client.lock(name); it => it; std::convert::identity;
-    acquire try_acquire try_acquire_for reenter is_locked
+    acquire try_acquire try_acquire_for reenter is_locked;
+    owner => it.hold_count(owner).await
 }
 exclusive! {
     FairLock, LockGuard, "fair_lock", "lock";
     client, name => client.fair_lock(name); it => it; std::convert::identity;
-    acquire try_acquire try_acquire_for reenter is_locked
+    acquire try_acquire try_acquire_for reenter is_locked;
+    owner => it.hold_count(owner).await
 }
 exclusive! {
     Write, RwLockWriteGuard, "write_side", "rw";
     client, name => client.rw_lock(name); it => it.0; Write;
-    write try_write try_write_for reenter_write is_write_locked
+    write try_write try_write_for reenter_write is_write_locked;
+    owner => {
+        let writers = it.0.inspect().await?.writers;
+        let own = writers.iter().filter(|writer| writer.owner == *owner);
+        Ok(own.map(|writer| writer.count).sum())
+    }
 }
 
 macro_rules! guard {

@@ -16,7 +16,7 @@ pub(crate) async fn fencing_tokens_grow_from_hold_to_hold<M: Exclusive>() {
     };
     for round in 0..20 {
         let taker = if round % 2 == 0 { &a } else { &b };
-        let guard = M::of(&taker, "x").fenced().acquire().await.unwrap();
+        let guard = M::of(taker, "x").fenced().acquire().await.unwrap();
         grows(guard.token());
         // One that was granted to a waiter, and one without waiters.
         let waiter = wait(&M::of(&a, "x").fenced());
@@ -127,7 +127,7 @@ pub(crate) async fn a_fenced_re_entry_into_an_unfenced_hold_is_refused<M: Exclus
     let outer = M::of(&a, "x").with_owner(&owner).acquire().await.unwrap();
     assert_eq!(outer.token(), None);
     for nested in [&a, &b] {
-        let lock = M::of(&nested, "x").with_owner(&travelled(&owner)).fenced();
+        let lock = M::of(nested, "x").with_owner(&travelled(&owner)).fenced();
         for result in [
             lock.acquire().await.map(Some),
             lock.try_acquire().await,

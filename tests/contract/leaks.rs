@@ -93,7 +93,7 @@ pub(crate) fn at_leisure(options: ClientOptions) -> ClientOptions {
 /// The last fencing token stays for a day, so that tokens grow.
 pub(crate) async fn nothing_is_left<M: Exclusive>(site: &impl Keys, client: &Client) {
     no_key_is_left(site).await;
-    let guard = M::of(&client, "x")
+    let guard = M::of(client, "x")
         .try_acquire()
         .await
         .unwrap()
@@ -116,7 +116,7 @@ pub(crate) fn keys(site: &impl Keys) -> Vec<String> {
 /// Waits until so many wait for the lock.
 pub(crate) async fn until_waiting<M: Exclusive>(client: &Client, waiting: u64) {
     eventually_async(SOON, async || {
-        M::of(&client, "x").inspect().await.unwrap().waiting == waiting
+        M::of(client, "x").inspect().await.unwrap().waiting == waiting
     })
     .await;
 }

@@ -363,7 +363,7 @@ async fn takes_it_again<M: Exclusive>(
     lose: impl AsyncFnOnce(&M::Guard),
 ) {
     let owner = holder.owner();
-    let lock = M::of(&holder, "x")
+    let lock = M::of(holder, "x")
         .with_owner(&owner)
         .with_lease(Lease::Renewed(ms(1500)));
     let lost = lock.acquire().await.unwrap();
@@ -373,7 +373,7 @@ async fn takes_it_again<M: Exclusive>(
     assert_eq!(lock.hold_count(&owner).await.unwrap(), 1);
     let until = Instant::now() + ms(2000);
     while Instant::now() < until {
-        assert!(M::of(&observer, "x").try_acquire().await.unwrap().is_none());
+        assert!(M::of(observer, "x").try_acquire().await.unwrap().is_none());
         assert_eq!(
             (lost.state(), again.state()),
             (HoldState::Lost, HoldState::Held)

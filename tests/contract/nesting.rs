@@ -16,7 +16,7 @@ use crate::support::{
 };
 
 async fn stays_out<M: Exclusive>(stranger: &Client) {
-    assert!(M::of(&stranger, "x").try_acquire().await.unwrap().is_none());
+    assert!(M::of(stranger, "x").try_acquire().await.unwrap().is_none());
 }
 
 // Red if a nested acquire of one client does not share the hold (core's acquire.rs without `nest`).
@@ -77,7 +77,7 @@ pub(crate) async fn an_owner_enters_through_another_client_what_it_holds_through
         let inner = soon(caller.scope(lock.acquire())).await.unwrap();
         assert_eq!(inner.owner(), owner);
         for seen_by in [&a, &b, &stranger] {
-            assert_eq!(M::of(&seen_by, "x").hold_count(&owner).await.unwrap(), 2);
+            assert_eq!(M::of(seen_by, "x").hold_count(&owner).await.unwrap(), 2);
         }
         let (first, last) = if outer_ends_first {
             (outer, inner)

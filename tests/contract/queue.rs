@@ -32,7 +32,7 @@ impl<M: Exclusive> Line<M> {
     /// The next one queues, through a client of its choice.
     async fn queue(&mut self, client: &Client) {
         let (lock, entered, number) = (
-            M::of(&client, self.lock.name()),
+            M::of(client, self.lock.name()),
             self.entered.clone(),
             self.waiters.len(),
         );
@@ -156,7 +156,7 @@ pub(crate) async fn ten_thousand_waiters_are_served_in_order_when_the_holder_die
     let waiters: Vec<_> = (0..10_000)
         .map(|number| {
             let client = &clients[number % 2];
-            let (lock, entered) = (M::of(&client, "x"), entered.clone());
+            let (lock, entered) = (M::of(client, "x"), entered.clone());
             tokio::spawn(async move {
                 let guard = lock.acquire().await.unwrap();
                 entered.lock().unwrap().push(guard.owner());
@@ -357,4 +357,24 @@ pub(crate) async fn a_key_that_vanished_does_not_keep_the_queue_waiting<M: Exclu
     server.command(&["DEL", &M::part("alive", "x")]).unwrap();
     guard.release().await.unwrap();
     soon(waiter).await.unwrap().release().await.unwrap();
+}
+
+// Red if a try takes what is free and neither grants before nor looks at the queue (acquire.lua).
+pub(crate) async fn a_newcomer_does_not_overtake_who_waits_for_a_lock_that_fell_free<
+    M: Exclusive,
+>() {
+    let server = Server::start().unwrap();
+    let (holder, waits) = (patient(&server.url()).await, patient(&server.url()).await);
+    let newcomer = patient(&server.url()).await;
+    for _ in 0..5 {
+        let held = M::of(&holder, "x").acquire().await.unwrap();
+        let waiter = wait(&M::of(&waits, "x"));
+        until_waiting(&M::of(&holder, "x"), 1).await;
+        // Nobody tells the waiter: it would look after minutes.
+        server.command(&["DEL", &M::key("x")]).unwrap();
+        let tried = M::of(&newcomer, "x").try_acquire().await.unwrap();
+        assert!(tried.is_none());
+        soon(waiter).await.unwrap().release().await.unwrap();
+        drop(held);
+    }
 }

@@ -27,7 +27,7 @@ async fn stay_held<M: Exclusive>(guards: &[&M::Guard], other: &Client, time: Dur
                 "{name} is lost after {:?}",
                 start.elapsed()
             );
-            let entered = M::of(&other, name).try_acquire().await;
+            let entered = M::of(other, name).try_acquire().await;
             assert!(
                 matches!(entered, Ok(None) | Err(Error::Refused { .. })),
                 "{name}: {entered:?}"
@@ -45,7 +45,7 @@ async fn hold<M: Exclusive>(
     let mut guards = Vec::new();
     for name in names {
         guards.push(
-            M::of(&client, name)
+            M::of(client, name)
                 .with_lease(lease)
                 .acquire()
                 .await

@@ -10,13 +10,13 @@ use crate::support::{WAITER_TIMEOUT, connect};
 
 /// A server of its own, or one in memory on virtual time.
 pub(crate) enum Site {
-    Server(Server),
+    Server(Box<Server>),
     Memory(MemoryServer),
 }
 
 impl Site {
     pub(crate) fn server() -> Self {
-        Self::Server(Server::start().unwrap())
+        Self::Server(Box::new(Server::start().unwrap()))
     }
 
     pub(crate) fn memory() -> Self {

@@ -186,7 +186,7 @@ pub(crate) async fn a_refused_publish_costs_one_look<M: Exclusive>() {
     let other = client(&server.url()).await;
     for waits in [&other, &mute] {
         let guard = M::of(&mute, "x").acquire().await.unwrap();
-        let waiter = wait(&M::of(&waits, "x"));
+        let waiter = wait(&M::of(waits, "x"));
         until_waiting(&M::of(&other, "x"), 1).await;
         let released = Instant::now();
         guard.release().await.unwrap();

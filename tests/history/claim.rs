@@ -14,6 +14,7 @@ pub(crate) struct Attempt {
     pub(crate) process: u32,
     pub(crate) number: u64,
     pub(crate) lock: String,
+    pub(crate) reads: bool,
     /// Who asked, or who got it; unknown while an anonymous owner waits.
     pub(crate) owner: Option<String>,
     pub(crate) asked: Nanos,
@@ -40,6 +41,7 @@ struct Guard {
 pub(crate) struct Claim {
     pub(crate) lock: String,
     pub(crate) owner: String,
+    pub(crate) reads: bool,
     pub(crate) process: u32,
     pub(crate) attempt: u64,
     pub(crate) token: Option<u64>,
@@ -61,11 +63,12 @@ impl Attempt {
             let key = (event.process, event.attempt);
             let fits = match &event.what {
                 What::Connected { .. } => true,
-                What::Asked { lock, owner } => {
+                What::Asked { lock, owner, reads } => {
                     let attempt = Self {
                         process: event.process,
                         number: event.attempt,
                         lock: lock.clone(),
+                        reads: *reads,
                         owner: owner.clone(),
                         asked: event.at,
                         over: None,
@@ -146,6 +149,7 @@ impl Attempt {
         Some(Claim {
             lock: self.lock.clone(),
             owner: self.owner.clone().unwrap_or_default(),
+            reads: self.reads,
             process: self.process,
             attempt: self.number,
             token: guard.token,

@@ -17,14 +17,20 @@ pub(crate) enum Finding {
     },
     /// An attempt ended with an error that nothing explains.
     Broken(Event),
-    /// Two owners believed to hold at once.
+    /// Two owners believed to hold at once, and not both to read.
     Overlap(Claim, Claim),
     /// A hold was lost although its lease still ran.
     LostEarly(Claim),
     /// An owner believed to hold, and did not on the server.
     Unfounded(Claim, Sample),
-    /// Two owners held on the server at once.
+    /// Two owners held on the server at once, and not both to read.
     TwoHolders(Sample),
+    /// One was let in although another had stood in front of it, and still does.
+    Overtaken {
+        sample: Sample,
+        waiter: String,
+        holder: Holder,
+    },
     /// A later holder has a token that is not greater than that of an earlier one.
     TokenBack {
         lock: String,
@@ -71,6 +77,11 @@ impl fmt::Display for Finding {
                 )
             }
             Self::TwoHolders(sample) => write!(f, "two owners hold on the server: {sample:?}"),
+            Self::Overtaken {
+                sample,
+                waiter,
+                holder,
+            } => write!(f, "{waiter} was overtaken by {holder:?}: {sample:?}"),
             Self::TokenBack {
                 lock,
                 owner,

@@ -22,6 +22,7 @@ pub(crate) fn judge(history: &History) -> Vec<Finding> {
     }
     for samples in samples.values() {
         findings.extend(two_holders(samples));
+        findings.extend(overtaken(samples));
         findings.extend(forever(samples));
     }
     findings.extend(phantoms(history, &attempts));
@@ -67,37 +68,56 @@ fn unended<'a>(
         })
 }
 
-/// Each claim is held against the one of another owner that lasts longest of those that began before it.
+/// Each claim is held against the one of another owner that lasts longest of those that began before it: of all if it
+/// writes, of writers if it reads.
 fn overlaps(history: &History, claims: &[&Claim]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut longest: Option<&Claim> = None;
-    let mut of_another: Option<&Claim> = None;
+    let (mut all, mut writers) = (Longest::default(), Longest::default());
     for claim in claims {
-        let rival = longest
-            .filter(|longest| longest.owner != claim.owner)
-            .or(of_another);
-        if let Some(rival) = rival
+        let rivals = if claim.reads { &writers } else { &all };
+        if let Some(rival) = rivals.rival_of(claim)
             && claim.from < rival.until
             && !history.excuses(claim.from, rival.until.min(claim.until))
         {
             findings.push(Finding::Overlap(rival.clone(), (*claim).clone()));
         }
-        let Some(old) = longest else {
-            longest = Some(claim);
-            continue;
+        all.add(claim);
+        if !claim.reads {
+            writers.add(claim);
+        }
+    }
+    findings
+}
+
+/// The claim that lasts longest, and the one of another owner that does.
+#[derive(Default)]
+struct Longest<'a> {
+    of_all: Option<&'a Claim>,
+    of_another: Option<&'a Claim>,
+}
+
+impl<'a> Longest<'a> {
+    fn rival_of(&self, claim: &Claim) -> Option<&'a Claim> {
+        let rival = self.of_all.filter(|rival| rival.owner != claim.owner);
+        rival.or(self.of_another)
+    }
+
+    fn add(&mut self, claim: &'a Claim) {
+        let Some(old) = self.of_all else {
+            self.of_all = Some(claim);
+            return;
         };
         let (first, second) = if claim.until > old.until {
-            (*claim, old)
+            (claim, old)
         } else {
-            (old, *claim)
+            (old, claim)
         };
-        longest = Some(first);
-        let others = of_another.into_iter().chain([second]);
-        of_another = others
+        self.of_all = Some(first);
+        let others = self.of_another.into_iter().chain([second]);
+        self.of_another = others
             .filter(|other| other.owner != first.owner)
             .max_by_key(|other| other.until);
     }
-    findings
 }
 
 /// Also of guards that were lost before anybody looked twice.
@@ -148,10 +168,8 @@ fn unfounded(history: &History, claims: &[&Claim], samples: &[&Sample]) -> Vec<F
             .iter()
             .take_while(|sample| sample.until < claim.until);
         let stands = |sample: &&Sample| {
-            sample
-                .holders
-                .iter()
-                .any(|holder| holder.owner == claim.owner)
+            let mut holders = sample.holders.iter();
+            holders.any(|holder| holder.owner == claim.owner && holder.reads == claim.reads)
         };
         let mut without = within
             .filter(|sample| !stands(sample))
@@ -165,10 +183,12 @@ fn unfounded(history: &History, claims: &[&Claim], samples: &[&Sample]) -> Vec<F
 
 fn two_holders(samples: &[&Sample]) -> Vec<Finding> {
     let two = |sample: &&&Sample| {
-        sample
-            .holders
-            .windows(2)
-            .any(|pair| pair[0].owner != pair[1].owner)
+        let beside = |writer: &Holder| {
+            let mut others = sample.holders.iter();
+            others.any(|other| other.owner != writer.owner)
+        };
+        let mut writers = sample.holders.iter().filter(|holder| !holder.reads);
+        writers.any(beside)
     };
     let mut findings: Vec<Finding> = samples
         .iter()
@@ -181,6 +201,34 @@ fn two_holders(samples: &[&Sample]) -> Vec<Finding> {
     findings.extend(grow(holders.filter_map(|(lock, holder)| {
         Some((&**lock, &*holder.owner, holder.token?))
     })));
+    findings
+}
+
+/// Whoever holds in one sample and waited in the one before must not have had anybody in front who waits in both.
+///
+/// An owner that holds enters again whatever the queue.
+fn overtaken(samples: &[&Sample]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for pair in samples.windows(2) {
+        let [before, after] = pair else { continue };
+        let held = |owner: &str, hold: &str| {
+            let mut holders = before.holders.iter().chain(&after.holders);
+            holders.any(|other| other.owner == owner && other.hold() != hold)
+        };
+        for holder in &after.holders {
+            let hold = holder.hold();
+            let place = before.queue.iter().position(|waiter| *waiter == hold);
+            let in_front = &before.queue[..place.unwrap_or_default()];
+            let stays = in_front.iter().find(|waiter| after.queue.contains(waiter));
+            if let Some(waiter) = stays.filter(|_| !held(&holder.owner, &hold)) {
+                findings.push(Finding::Overtaken {
+                    sample: (*after).clone(),
+                    waiter: waiter.clone(),
+                    holder: holder.clone(),
+                });
+            }
+        }
+    }
     findings
 }
 

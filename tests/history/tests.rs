@@ -38,8 +38,40 @@ impl History {
     }
 
     fn ask(&mut self, ms: Nanos, process: u32, attempt: u64) {
-        let lock = LOCK.to_owned();
-        self.note(ms, process, attempt, What::Asked { lock, owner: None });
+        self.ask_to(false, ms, process, attempt);
+    }
+
+    fn ask_to(&mut self, reads: bool, ms: Nanos, process: u32, attempt: u64) {
+        let (lock, owner) = (LOCK.to_owned(), None);
+        self.note(ms, process, attempt, What::Asked { lock, owner, reads });
+    }
+
+    /// All of a hold to read, of which the server is not seen.
+    fn read(&mut self, process: u32, attempt: u64, owner: &str, from: Nanos, until: Nanos) {
+        self.ask_to(true, from - 1, process, attempt);
+        let what = What::Acquired {
+            owner: owner.to_owned(),
+            token: None,
+            until: (until + 5) * MS,
+        };
+        self.note(from, process, attempt, what);
+        self.release(until, process, attempt);
+    }
+
+    /// The server shows who holds, who reads and who waits, at one moment.
+    fn look(&mut self, ms: Nanos, holds: &[&str], readers: &[&str], queue: &[&str]) {
+        let writing = holds.iter().map(|hold| (hold, "1:9:1"));
+        let reading = readers.iter().map(|hold| (hold, "r"));
+        let holders = writing.chain(reading);
+        let holders = holders.map(|(hold, value)| Holder::parse(hold, value).unwrap());
+        self.samples.push(Sample {
+            from: ms * MS + 1,
+            until: ms * MS + 2,
+            lock: LOCK.to_owned(),
+            holders: holders.collect(),
+            forever: Vec::new(),
+            queue: queue.iter().map(|hold| (*hold).to_owned()).collect(),
+        });
     }
 
     /// A guard that names a deadline.
@@ -74,6 +106,7 @@ impl History {
             lock: LOCK.to_owned(),
             holders: holders.clone(),
             forever: Vec::new(),
+            queue: Vec::new(),
         }));
         self.samples.sort_by_key(|sample| sample.from);
     }
@@ -443,4 +476,102 @@ fn a_key_that_is_left_is_found() {
     let mut history = History::good();
     history.left_behind.push("lock.queue:{x}".into());
     finds!(history, Finding::LeftBehind(_));
+}
+
+#[test]
+fn readers_may_believe_to_hold_together() {
+    let mut history = History::empty();
+    history.read(1, 1, "a", 10, 30);
+    history.read(2, 1, "b", 15, 20);
+    history.read(2, 2, "c", 22, 40);
+    passes(&history);
+}
+
+#[test]
+fn a_writer_that_believes_to_hold_beside_a_reader_is_found() {
+    // The reader that lasts is not the last to come.
+    let mut history = History::empty();
+    history.read(1, 1, "a", 10, 30);
+    history.read(2, 1, "b", 11, 12);
+    history.hold(2, 2, "c", 7, 20, 25);
+    history.samples.clear();
+    finds!(history, Finding::Overlap(..));
+}
+
+#[test]
+fn a_reader_that_believes_to_hold_beside_a_writer_is_found() {
+    // Other readers in between hide nothing.
+    let mut history = History::empty();
+    history.hold(1, 1, "a", 7, 10, 30);
+    history.samples.clear();
+    history.read(1, 2, "a", 12, 40);
+    history.read(2, 1, "b", 29, 35);
+    finds!(history, Finding::Overlap(..));
+}
+
+#[test]
+fn an_owner_may_read_what_it_writes() {
+    let mut history = History::empty();
+    history.hold(1, 1, "a", 7, 10, 30);
+    history.samples.clear();
+    history.read(1, 2, "a", 15, 40);
+    history.read(2, 1, "b", 31, 38);
+    passes(&history);
+}
+
+#[test]
+fn a_reader_that_stands_as_a_writer_is_found() {
+    let mut history = History::empty();
+    history.read(1, 1, "a", 10, 30);
+    history.look(20, &["a/c1.1"], &[], &[]);
+    finds!(history, Finding::Unfounded(..));
+}
+
+#[test]
+fn readers_together_on_the_server_pass_and_a_writer_among_them_is_found() {
+    let mut history = History::empty();
+    history.read(1, 1, "a", 10, 30);
+    history.read(2, 1, "b", 10, 30);
+    history.look(20, &[], &["a/c1.1", "b/c2.1"], &[]);
+    passes(&history);
+    history.look(21, &["b/c2.2"], &["a/c1.1", "b/c2.1"], &[]);
+    finds!(history, Finding::TwoHolders(..));
+}
+
+/// `a`, `b` and `c` wait in this order while another holds, and then some hold and some wait.
+fn queue(holds: &[&str], readers: &[&str], waiting: &[&str]) -> History {
+    let mut history = History::empty();
+    history.ask(1, 1, 1);
+    history.note(60, 1, 1, What::Over(Outcome::Refused));
+    history.grace = Duration::from_secs(1);
+    history.look(10, &["h/c1.9"], &[], &["a/c1.1", "b/c2.1", "c/c2.2"]);
+    history.look(12, holds, readers, waiting);
+    history
+}
+
+#[test]
+fn the_first_in_the_queue_passes() {
+    passes(&queue(&["a/c1.1"], &[], &["b/c2.1", "c/c2.2"]));
+    passes(&queue(&[], &["a/c1.1", "b/c2.1"], &["c/c2.2"]));
+    // Those in front have given up, or have had their turns between two looks.
+    passes(&queue(&["c/c2.2"], &[], &[]));
+    // Who came after the first look may stand anywhere.
+    passes(&queue(&["a/c1.1"], &[], &["d/c1.4", "b/c2.1", "c/c2.2"]));
+}
+
+#[test]
+fn one_who_overtakes_is_found() {
+    let overtaken = queue(&["b/c2.1"], &[], &["a/c1.1", "c/c2.2"]);
+    finds!(overtaken, Finding::Overtaken { .. });
+    let overtaken = queue(&[], &["a/c1.1", "c/c2.2"], &["b/c2.1"]);
+    finds!(overtaken, Finding::Overtaken { .. });
+}
+
+#[test]
+fn an_owner_that_holds_may_enter_before_those_in_front() {
+    let mut history = History::empty();
+    history.look(10, &["c/c1.9"], &[], &["a/c1.1", "c/c2.2"]);
+    history.look(12, &["c/c1.9", "c/c2.2"], &[], &["a/c1.1"]);
+    history.grace = Duration::from_secs(1);
+    passes(&history);
 }

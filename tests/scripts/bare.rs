@@ -91,11 +91,6 @@ impl Id {
         self
     }
 
-    pub(crate) fn reads(mut self) -> Self {
-        self.reads = true;
-        self
-    }
-
     pub(crate) fn kind(&self) -> &'static str {
         match (self.reads, self.fenced) {
             (false, false) => "-",

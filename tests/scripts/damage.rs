@@ -162,7 +162,7 @@ fn a_key_without_a_ttl_gets_one_again() {
     lock.acquire(&one, "try");
     lock.acquire(&two, "wait");
     let persist = || {
-        for key in &lock.keys {
+        for key in &lock.keys[..4] {
             server.command(&["PERSIST", key]).unwrap();
             assert_eq!(server.ttl_ms(key).unwrap(), -1);
         }

@@ -1,20 +1,20 @@
 //! The laws that are about time, checked after each step.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use lockyard::HoldState;
 
+use crate::door::{Beside, PERMITS};
 use crate::law::{Breach, Law};
-use crate::laws::{Guard, Laws, key, patience, phantom};
+use crate::laws::{Guard, Laws, patience, phantom};
 use crate::plan::LEASE;
 
 impl Laws {
     pub(crate) fn check(&mut self, server_ms: u64, now: u64) -> Option<Breach> {
         self.see_idle(server_ms, now);
         for (key, view) in &self.locks {
-            let owners = view.owners(server_ms);
-            if owners.len() > 1 {
-                let how = format!("{key} is held by {owners:?}");
+            if let Some(conflict) = view.conflict(server_ms) {
+                let how = format!("{key} is {conflict}");
                 self.found.get_or_insert(Breach {
                     law: Law::OneHolder,
                     how,
@@ -29,7 +29,7 @@ impl Laws {
 
     /// Whoever believes to hold does so, and is the only one.
     fn check_beliefs(&mut self, server_ms: u64, now: u64) {
-        let mut believers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let mut believers: BTreeMap<&str, Vec<&Guard>> = BTreeMap::new();
         let mut found = None;
         for (number, guard) in &self.guards {
             let Guard {
@@ -37,6 +37,7 @@ impl Laws {
                 lock,
                 owner,
                 slot,
+                ..
             } = guard;
             let slot = slot.lock();
             let believes = slot
@@ -53,13 +54,14 @@ impl Laws {
             if !believes || self.is_excused(lock, client, now) {
                 continue;
             }
-            believers.entry(lock).or_default().insert(owner);
+            believers.entry(lock).or_default().push(guard);
             let view = self.locks.get(lock);
             if !view.is_some_and(|view| view.owners(server_ms).contains(owner.as_str())) {
                 found = Some((Law::Belief, format!("{owner} believes to hold {lock}")));
             }
         }
-        if let Some((lock, owners)) = believers.iter().find(|(_, owners)| owners.len() > 1) {
+        if let Some((lock, guards)) = believers.iter().find(|(_, guards)| conflict(guards)) {
+            let owners: Vec<&str> = guards.iter().map(|guard| &guard.owner[..]).collect();
             found = Some((
                 Law::OneBeliever,
                 format!("{owners:?} believe to hold {lock}"),
@@ -76,7 +78,7 @@ impl Laws {
             .values()
             .filter(|asking| asking.waits)
             .find_map(|asking| {
-                let (idle, ran_out) = match self.locks.get(&key(&asking.lock)) {
+                let (idle, ran_out) = match self.locks.get(&asking.lock) {
                     Some(view) => (view.idle?, view.ran_out),
                     None => (0, false),
                 };
@@ -103,7 +105,7 @@ impl Laws {
                 });
                 let asked = self.asking.values().any(|asking| {
                     asking.client == hold.client()
-                        && self::key(&asking.lock) == *key
+                        && asking.lock == *key
                         && asking.server_ms <= hold.since
                 });
                 if let (false, Some(well)) = (guarded || asked, self.well.get(hold.client())) {
@@ -132,4 +134,21 @@ impl Laws {
             self.find(Law::NoPhantom, how);
         }
     }
+}
+
+/// Whether two of these must not believe at once.
+fn conflict(guards: &[&Guard]) -> bool {
+    let permits = |guard: &&Guard| match guard.beside {
+        Beside::Permits(permits) => permits,
+        Beside::Nobody | Beside::Readers => 0,
+    };
+    let pairs = guards.iter().enumerate().any(|(at, one)| {
+        guards[..at].iter().any(|other| {
+            let apart = one.beside == Beside::Nobody || other.beside == Beside::Nobody;
+            let same = one.owner == other.owner;
+            // A lock that was passed on keeps its owner, and then only one may have it.
+            apart && !same || same && one.alone && other.alone
+        })
+    });
+    pairs || guards.iter().map(permits).sum::<u32>() > PERMITS
 }

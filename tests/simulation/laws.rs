@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lockyard::LockGuard;
 use lockyard_memory::Entry;
 use parking_lot::Mutex;
 
+use crate::door::{Beside, Held};
 use crate::law::{Breach, Law};
 use crate::plan::{LEASE, OPERATION_TIMEOUT, Plan, WAITER_TIMEOUT};
 use crate::view::{self, View};
@@ -38,7 +38,7 @@ fn dead() -> u64 {
 }
 
 /// Where a task keeps a guard while it believes that it holds.
-pub(crate) type Slot = Arc<Mutex<Option<LockGuard>>>;
+pub(crate) type Slot = Arc<Mutex<Option<Held>>>;
 
 #[derive(Default)]
 pub(crate) struct Laws {
@@ -72,6 +72,9 @@ pub(crate) struct Guard {
     pub(crate) client: String,
     pub(crate) lock: String,
     pub(crate) owner: String,
+    pub(crate) beside: Beside,
+    /// Whether nobody else can have the same owner.
+    pub(crate) alone: bool,
     pub(crate) slot: Slot,
 }
 
@@ -85,8 +88,11 @@ pub(crate) struct Asking {
     pub(crate) server_ms: u64,
 }
 
-pub(crate) fn key(lock: &str) -> String {
-    format!("lockyard:lock:{{{lock}}}")
+/// The main keys of all that tasks enter, but for bursts.
+pub(crate) fn keys(plan: &Plan) -> Vec<String> {
+    let locks = (0..plan.locks).map(|lock| format!("lockyard:lock:{{{lock}}}"));
+    let others = ["lockyard:rw:{rw}", "lockyard:semaphore:{permits}"];
+    locks.chain(others.map(str::to_owned)).collect()
 }
 
 impl Laws {
@@ -145,7 +151,7 @@ impl Laws {
         let held = self
             .locks
             .values()
-            .any(|view| view.holds.iter().any(|other| other.id == hold));
+            .any(|view| view.all_holds().any(|other| other.id == hold));
         if receivers == 0 && held {
             self.find(
                 Law::Dead,
@@ -188,12 +194,12 @@ impl Laws {
 
     pub(crate) fn see_idle(&mut self, server_ms: u64, now: u64) {
         for view in self.locks.values_mut() {
-            let held = view.live(server_ms).next().is_some();
-            if held {
+            if view.is_busy(server_ms) {
                 view.idle = None;
             } else if view.idle.is_none() {
                 view.idle = Some(now);
-                view.ran_out = !view.holds.is_empty();
+                let ran_out = view.all_holds().next().is_some();
+                view.ran_out = ran_out;
             }
         }
     }

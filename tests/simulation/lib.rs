@@ -14,6 +14,7 @@
 )]
 
 mod checks;
+mod door;
 mod faults;
 mod freeze;
 mod law;

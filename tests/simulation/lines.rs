@@ -7,7 +7,8 @@ use crate::mutants::{Change, Mutant, SCRIPTS};
 pub fn lines() -> Vec<Mutant> {
     SCRIPTS
         .iter()
-        .filter(|(name, _)| *name != "inspect")
+        // Of the others most lines are the same; what is their own has its breakages.
+        .filter(|(name, _)| *name != "inspect" && !name.contains(' '))
         .flat_map(|script| lines_of(*script))
         .collect()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use lockyard_core::__private::Script;
-use lockyard_lua::lock::{ACQUIRE, INSPECT, RELEASE, RENEW};
+use lockyard_lua::{lock, rw, semaphore};
 use parking_lot::Mutex;
 
 /// A breakage.
@@ -31,11 +31,21 @@ pub(crate) struct Texts(BTreeMap<&'static str, Arc<Script>>);
 /// Texts that were changed once, for they stay for ever.
 static CHANGED: LazyLock<Mutex<BTreeMap<String, Arc<Script>>>> = LazyLock::new(Mutex::default);
 
-pub(crate) const SCRIPTS: [(&str, &str); 4] = [
-    ("acquire", ACQUIRE),
-    ("renew", RENEW),
-    ("release", RELEASE),
-    ("inspect", INSPECT),
+pub(crate) const SCRIPTS: [(&str, &str); 14] = [
+    ("acquire", lock::ACQUIRE),
+    ("renew", lock::RENEW),
+    ("release", lock::RELEASE),
+    ("inspect", lock::INSPECT),
+    ("rw acquire", rw::ACQUIRE),
+    ("rw renew", rw::RENEW),
+    ("rw release", rw::RELEASE),
+    ("rw inspect", rw::INSPECT),
+    ("semaphore acquire", semaphore::ACQUIRE),
+    ("semaphore renew", semaphore::RENEW),
+    ("semaphore release", semaphore::RELEASE),
+    ("semaphore inspect", semaphore::INSPECT),
+    ("semaphore limit", semaphore::LIMIT),
+    ("semaphore exchange", semaphore::EXCHANGE),
 ];
 
 impl Texts {

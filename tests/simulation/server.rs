@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use lockyard_core::__private::{Arg, Call, Event, Fault as Failure, Reply, Script};
 
 use crate::faults::Fault;
-use crate::laws::{excuse, key};
+use crate::laws::excuse;
 use crate::mutants::Texts;
 use crate::network::{Answer, Command, Delivery};
 use crate::world::Inner;
@@ -55,7 +55,7 @@ impl Inner {
             args: &command.args,
         };
         let (reply, messages) = self.store.run(call, us);
-        if name == "acquire" {
+        if name.ends_with("acquire") {
             for item in command.args[2..].chunks_exact(3) {
                 if let [Arg::Text(hold), _, Arg::Text(wish)] = item {
                     let wish = String::from_utf8_lossy(wish);
@@ -70,8 +70,18 @@ impl Inner {
                 }
             }
         }
+        if name.ends_with("exchange") {
+            // What comes takes the place of what goes, before all who wait.
+            for arg in &command.args[2..] {
+                if let Arg::Text(member) = arg {
+                    let member = String::from_utf8_lossy(member);
+                    let hold = member.split('|').next().unwrap_or_default().to_owned();
+                    self.laws.kept.insert(hold, 0);
+                }
+            }
+        }
         let forced = |arg: &Arg| matches!(arg, Arg::Text(text) if text.starts_with(b"!"));
-        if name == "release" && command.args.iter().any(forced) {
+        if name.ends_with("release") && command.args.iter().any(forced) {
             let lock = String::from_utf8_lossy(&command.keys[0]);
             self.laws.excuse(&lock, now, now + excuse());
         }
@@ -82,10 +92,8 @@ impl Inner {
         self.look(now);
         for message in messages {
             let text = String::from_utf8_lossy(&message.text);
-            if let Some(entry) = text
-                .strip_prefix("granted ")
-                .and_then(|rest| rest.split(' ').nth(1))
-            {
+            let granted = text.strip_prefix("granted ").unwrap_or_default();
+            for entry in granted.split(' ').skip(1) {
                 let hold = entry.split('|').next().unwrap_or_default();
                 self.laws.granted(hold, message.receivers, now);
             }
@@ -107,11 +115,11 @@ impl Inner {
     }
 
     /// Removes a lock's hash, as an operator may.
-    pub(crate) fn delete(&mut self, now: u64, lock: &str) {
+    pub(crate) fn delete(&mut self, now: u64, key: &str) {
         let us = self.server_us(now);
         let call = Call {
             script: &DELETE,
-            keys: &[key(lock).into()],
+            keys: &[key.to_owned().into()],
             args: &[],
         };
         // The interpreter cannot refuse this script.

@@ -7,12 +7,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use lockyard::{Client, Error, HoldState, Lease, Lock, LockGuard, Owner};
+use lockyard::{Client, Error, Lease, Lock, LockGuard, Owner};
 use tokio::time::{sleep, timeout};
 
+use crate::door::{Door, Held, PERMITS};
 use crate::faults::Fault;
 use crate::law::Law;
-use crate::laws::{Slot, key};
+use crate::laws::Slot;
 use crate::plan::{LEASE, OPERATION_TIMEOUT, Plan};
 use crate::watched::{Asks, Belief};
 use crate::world::World;
@@ -59,35 +60,77 @@ impl Task {
             let name = self.dice(plan.locks as u64).to_string();
             match self.dice(20) {
                 0 => self.burst().await,
-                _ => self.round(&name).await,
+                1..4 => self.read_or_write().await,
+                4..7 => self.take_permits().await,
+                _ => self.lock(&name).await,
             }
         }
     }
 
-    async fn round(&self, name: &str) {
+    fn lease(&self) -> Lease {
+        match self.dice(10) {
+            0..7 => Lease::Renewed(LEASE),
+            _ => Lease::Fixed(Duration::from_millis(200) + self.ms(2800)),
+        }
+    }
+
+    /// Nobody's, one's own, or one that other clients use.
+    fn owner(&self) -> Option<Owner> {
+        match self.dice(10) {
+            0..5 => None,
+            5..7 => Some(self.clients[self.client].owner()),
+            _ => Some(self.travelled()),
+        }
+    }
+
+    async fn lock(&self, name: &str) {
         let client = &self.clients[self.client];
         if self.strikes(Fault::Force, 60) {
             return self.force(name).await;
         }
-        let lease = match self.dice(10) {
-            0..7 => Lease::Renewed(LEASE),
-            _ => Lease::Fixed(Duration::from_millis(200) + self.ms(2800)),
-        };
-        let lock = client.lock(name).with_lease(lease);
+        let lease = self.lease();
+        let mut lock = client.lock(name).with_lease(lease);
         // One lock has tokens, the others have none.
-        let lock = if name == "0" { lock.fenced() } else { lock };
-        let lock = match self.dice(10) {
-            0..5 => lock,
-            5..7 => lock.with_owner(&client.owner()),
-            _ => lock.with_owner(&self.travelled()),
+        if name == "0" {
+            lock = lock.fenced();
+        }
+        let owner = self.owner();
+        if let Some(owner) = &owner {
+            lock = lock.with_owner(owner);
+        }
+        self.enter(&Door::Lock(lock), lease, owner.is_none()).await;
+    }
+
+    async fn read_or_write(&self) {
+        let lease = self.lease();
+        let mut lock = self.clients[self.client].rw_lock("rw").with_lease(lease);
+        let owner = self.owner();
+        if let Some(owner) = &owner {
+            lock = lock.with_owner(owner);
+        }
+        let door = match self.dice(5) {
+            0..3 => Door::Read(lock),
+            _ => Door::Write(lock),
         };
+        self.enter(&door, lease, owner.is_none()).await;
+    }
+
+    async fn take_permits(&self) {
+        let lease = self.lease();
+        let semaphore = self.clients[self.client].semaphore("permits", PERMITS);
+        let permits = 1 + self.dice(u64::from(PERMITS)) as u32;
+        let door = Door::Permits(semaphore.with_lease(lease), permits);
+        self.enter(&door, lease, true).await;
+    }
+
+    async fn enter(&self, door: &Door, lease: Lease, alone: bool) {
         let wait = match self.dice(10) {
             0..6 => Wait::Forever,
             6..8 => Wait::Try,
             _ => Wait::For(self.ms(3000)),
         };
-        if let Some(guard) = self.acquire(&lock, name, wait).await {
-            self.hold(&lock, name, guard, lease).await;
+        if let Some(held) = self.acquire(door, wait).await {
+            self.hold(door, held, lease, alone).await;
         }
     }
 
@@ -95,15 +138,15 @@ impl Task {
         self.traveller.parse().unwrap()
     }
 
-    async fn acquire(&self, lock: &Lock, name: &str, wait: Wait) -> Option<LockGuard> {
-        self.note(|| format!("acquires {name}, {wait:?}"));
-        let asks = Asks::new(self, name, wait);
+    async fn acquire(&self, door: &Door, wait: Wait) -> Option<Held> {
+        self.note(|| format!("acquires {door}, {wait:?}"));
+        let asks = Asks::new(self, door, wait);
         let acquire = async {
             match wait {
-                Wait::Forever if self.dice(4) == 0 => self.twins(lock).await.map(Some),
-                Wait::Forever => lock.acquire().await.map(Some),
-                Wait::Try => lock.try_acquire().await,
-                Wait::For(wait) => lock.try_acquire_for(wait).await,
+                Wait::Forever if self.dice(4) == 0 => self.twins(door).await.map(Some),
+                Wait::Forever => door.acquire().await.map(Some),
+                Wait::Try => door.try_acquire().await,
+                Wait::For(wait) => door.try_acquire_for(wait).await,
             }
         };
         let patience = match self.strikes(Fault::Cancel, 150) {
@@ -114,54 +157,51 @@ impl Task {
         drop(asks);
         match result {
             Err(_) => {
-                self.note(|| format!("gives up {name}"));
+                self.note(|| format!("gives up {door}"));
                 None
             }
-            Ok(Ok(guard)) => {
-                let got = guard.is_some();
-                self.note(|| format!("{} {name}", if got { "holds" } else { "does not get" }));
-                guard
+            Ok(Ok(held)) => {
+                let got = held.is_some();
+                self.note(|| format!("{} {door}", if got { "holds" } else { "does not get" }));
+                held
             }
             Ok(Err(error)) => {
-                self.note(|| format!("fails on {name}: {error}"));
+                self.note(|| format!("fails on {door}: {error}"));
                 let may_be = match error {
                     Error::LeaseLost { .. } => true,
                     Error::Unreachable { .. } => !matches!(wait, Wait::Forever),
+                    Error::WouldDeadlock { .. } => matches!(door, Door::Write(_)),
                     _ => false,
                 };
                 if !may_be {
-                    self.wrong(format!("{wait:?} of {name}: {error:?}"));
+                    self.wrong(format!("{wait:?} of {door}: {error:?}"));
                 }
                 None
             }
         }
     }
 
-    async fn hold(&self, lock: &Lock, name: &str, guard: LockGuard, lease: Lease) {
-        // Not as text, which would make a traveller of it.
-        let owner = format!("{:?}", guard.owner());
-        let owner = owner
-            .trim_start_matches("Owner(")
-            .trim_end_matches(')')
-            .to_owned();
+    async fn hold(&self, door: &Door, held: Held, lease: Lease, alone: bool) {
         let since = self.world.ms();
-        let slot = Slot::default();
-        *slot.lock() = Some(guard);
-        let _belief = Belief::new(self, name, owner, slot.clone());
+        let belief = Belief::new(self, door.key(), alone, held);
+        let slot = &belief.2;
         let long = match self.dice(10) {
             0..8 => self.ms(250),
             _ => self.ms(2 * LEASE.as_millis() as u64),
         };
         if self.dice(5) == 0 {
-            self.nest(lock, name, &slot).await;
+            match door {
+                Door::Lock(lock) => self.nest(lock, slot).await,
+                _ => self.change(door, &belief).await,
+            }
         }
         sleep(long).await;
-        let lost = slot.lock().as_ref().is_some_and(LockGuard::is_lost);
+        let lost = slot.lock().as_ref().is_some_and(Held::is_lost);
         if lost && matches!(lease, Lease::Renewed(_)) {
-            self.may_be_lost(name, since);
+            self.may_be_lost(door, since);
         }
         match self.dice(10) {
-            0..7 => self.release(name, &slot).await,
+            0..7 => self.release(door, slot).await,
             7..9 => drop(slot.lock().take()),
             _ => {
                 // Forgotten until it is lost, or for long enough to be renewed often.
@@ -171,8 +211,50 @@ impl Task {
         }
     }
 
+    /// Upgrades, downgrades, or splits, and holds what comes of it for a while.
+    async fn change(&self, door: &Door, belief: &Belief<'_>) {
+        let slot = &belief.2;
+        let held = slot.lock().take();
+        let changed = match held {
+            Some(Held::Read(reading)) => match reading.try_upgrade().await {
+                Ok(writing) => {
+                    let writing = writing.map(Held::Write);
+                    self.note(|| format!("upgrades {door}: {}", writing.is_some()));
+                    *slot.lock() = Some(Held::Read(reading));
+                    writing
+                }
+                Err(_) => return,
+            },
+            Some(Held::Write(writing)) => {
+                let reading = writing.downgrade().await;
+                self.note(|| format!("downgrades {door}: {}", reading.is_ok()));
+                reading.ok().map(Held::Read)
+            }
+            Some(Held::Permits(permit)) if permit.permits() > 1 => match permit.split(1).await {
+                Ok((one, rest)) => {
+                    self.note(|| format!("splits {door}"));
+                    belief.become_less(Held::Permits(rest));
+                    Some(Held::Permits(one))
+                }
+                Err(error) => {
+                    self.note(|| format!("does not split {door}: {error}"));
+                    None
+                }
+            },
+            held => {
+                *slot.lock() = held;
+                return;
+            }
+        };
+        if let Some(changed) = changed {
+            let belief = Belief::new(self, door.key(), false, changed);
+            sleep(self.ms(100)).await;
+            self.release(door, &belief.2).await;
+        }
+    }
+
     /// A hold that is renewed is lost only by what happened since.
-    fn may_be_lost(&self, name: &str, since: u64) {
+    fn may_be_lost(&self, door: &Door, since: u64) {
         self.world.with(|world, _| {
             let client = &world.links[self.client].name;
             let well = world
@@ -180,18 +262,20 @@ impl Task {
                 .well
                 .get(client)
                 .is_some_and(|well| *well < since);
-            if well && !world.laws.is_excused(&key(name), client, since) {
-                let how = format!("{client} has lost {name}, held since {since} ms");
+            if well && !world.laws.is_excused(&door.key(), client, since) {
+                let how = format!("{client} has lost {door}, held since {since} ms");
                 world.break_law(Law::Kept, how);
             }
         });
     }
 
     /// The same owner enters once more, here or in another client; or somebody tries who holds nothing.
-    async fn nest(&self, lock: &Lock, name: &str, slot: &Slot) {
-        let Some(owner) = slot.lock().as_ref().map(LockGuard::owner) else {
-            return;
+    async fn nest(&self, lock: &Lock, slot: &Slot) {
+        let owner = match &*slot.lock() {
+            Some(Held::Lock(guard)) => guard.owner(),
+            _ => return,
         };
+        let name = lock.name();
         let stranger = self.clients[self.client].owner();
         let (who, inner) = match self.dice(3) {
             0 => (&owner, lock.clone().with_owner(&owner).try_acquire().await),
@@ -204,10 +288,10 @@ impl Task {
                 inner.as_ref().map(Option::is_some)
             )
         });
-        let holds = slot.lock().as_ref().is_some_and(|guard| !guard.is_lost());
+        let holds = slot.lock().as_ref().is_some_and(|held| !held.is_lost());
         let wrong = match &inner {
             Ok(Some(_)) => *who == stranger,
-            Ok(None) => *who == owner && holds && !self.is_excused(name),
+            Ok(None) => *who == owner && holds && !self.is_excused(lock),
             Err(_) => false,
         };
         if wrong {
@@ -234,28 +318,29 @@ impl Task {
         entered.unwrap_or_else(|_| Err(Error::Closed))
     }
 
-    fn is_excused(&self, name: &str) -> bool {
+    fn is_excused(&self, lock: &Lock) -> bool {
         self.world.with(|world, now| {
             let client = world.links[self.client].name.clone();
-            world.laws.is_excused(&key(name), &client, now)
+            let key = Door::Lock(lock.clone()).key();
+            world.laws.is_excused(&key, &client, now)
         })
     }
 
-    async fn release(&self, name: &str, slot: &Slot) {
-        let guard = slot.lock().take();
-        let Some(guard) = guard else { return };
-        let lost = guard.state() == HoldState::Lost;
-        self.note(|| format!("releases {name}"));
+    async fn release(&self, door: &Door, slot: &Slot) {
+        let held = slot.lock().take();
+        let Some(held) = held else { return };
+        let lost = held.is_lost();
+        self.note(|| format!("releases {door}"));
         let patience = match self.strikes(Fault::Cancel, 80) {
             true => self.ms(5),
             false => Duration::from_secs(3600),
         };
-        if let Ok(result) = timeout(patience, guard.release()).await {
-            self.note(|| format!("has released {name}: {result:?}"));
+        if let Ok(result) = timeout(patience, held.release()).await {
+            self.note(|| format!("has released {door}: {result:?}"));
             match result {
-                Ok(()) if lost => self.wrong(format!("{name} was lost, and is released")),
+                Ok(()) if lost => self.wrong(format!("{door} was lost, and is released")),
                 Ok(()) | Err(Error::LeaseLost { .. } | Error::OutcomeUnknown { .. }) => {}
-                Err(error) => self.wrong(format!("release of {name}: {error:?}")),
+                Err(error) => self.wrong(format!("release of {door}: {error:?}")),
             }
         }
     }
@@ -267,8 +352,8 @@ impl Task {
     }
 
     /// Asks twice and takes what comes first, in either order.
-    async fn twins(&self, lock: &Lock) -> Result<LockGuard, Error> {
-        let (mut one, mut two) = (pin!(lock.acquire()), pin!(lock.acquire()));
+    async fn twins(&self, door: &Door) -> Result<Held, Error> {
+        let (mut one, mut two) = (pin!(door.acquire()), pin!(door.acquire()));
         if self.dice(2) == 0 {
             tokio::select! { biased; guard = &mut one => guard, guard = &mut two => guard }
         } else {

@@ -7,7 +7,7 @@ use lockyard_core::__private::Lane;
 use tokio::time::sleep;
 
 use crate::faults::Fault;
-use crate::laws::{excuse, key};
+use crate::laws::{excuse, keys};
 use crate::plan::{LEASE, Plan};
 use crate::world::World;
 
@@ -78,31 +78,25 @@ pub(crate) async fn trouble(world: &Arc<World>, plan: &Plan) {
                 Fault::Flush => {
                     world.store.flush_all();
                     world.laws.flushed();
-                    for lock in 0..plan.locks {
-                        world
-                            .laws
-                            .excuse(&key(&lock.to_string()), now, now + excuse());
+                    for key in keys(plan) {
+                        world.laws.excuse(&key, now, now + excuse());
                     }
                     world.look(now);
                 }
                 Fault::Delete => {
-                    let lock = world.rng.usize(0..plan.locks).to_string();
-                    world.laws.excuse(&key(&lock), now, now + excuse());
-                    world.delete(now, &lock);
+                    let lock = &keys(plan)[world.rng.usize(0..plan.locks)];
+                    world.laws.excuse(lock, now, now + excuse());
+                    world.delete(now, lock);
                 }
                 Fault::Clock => {
                     let step = world.rng.i64(-1500..1500);
                     world.stepped += step * 1000;
                     // By its step later, and as late as a copy may be.
                     world.laws.stepped_back = now + 1500 + 1500;
-                    for lock in 0..plan.locks {
+                    for key in keys(plan) {
                         // A hold's end by the server has moved, for as long as it may last.
                         let lease = LEASE.as_millis() as u64;
-                        world.laws.excuse(
-                            &key(&lock.to_string()),
-                            now,
-                            now + lease + excuse() + 1500,
-                        );
+                        world.laws.excuse(&key, now, now + lease + excuse() + 1500);
                     }
                 }
                 _ => {}

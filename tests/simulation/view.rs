@@ -4,11 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lockyard_memory::{Entry, Value};
 
+use crate::door::PERMITS;
+
 #[derive(Clone, Default)]
 pub(crate) struct View {
     pub(crate) holds: Vec<Hold>,
+    /// Those beside whom others may be.
+    pub(crate) shared: Vec<Hold>,
     /// Ticket and hold id.
     pub(crate) queue: Vec<(u64, String)>,
+    /// What the first of the queue wants.
+    first: Option<(String, u32)>,
     /// Since when nobody holds it.
     pub(crate) idle: Option<u64>,
     /// Whether that is so because a lease ran out.
@@ -22,6 +28,8 @@ pub(crate) struct Hold {
     pub(crate) deadline: u64,
     pub(crate) since: u64,
     pub(crate) token: Option<u64>,
+    /// How many permits it has, if it has permits.
+    pub(crate) permits: u32,
 }
 
 impl Hold {
@@ -34,6 +42,21 @@ impl Hold {
             deadline: next().unwrap_or_default(),
             since: next().unwrap_or_default(),
             token: next(),
+            permits: 0,
+        }
+    }
+
+    /// Reads `hold` or `hold|permits` and a deadline.
+    fn shared(member: &[u8], deadline: f64) -> Self {
+        let member = String::from_utf8_lossy(member);
+        let (id, permits) = member.split_once('|').unwrap_or((&member, "0"));
+        Self {
+            id: id.to_owned(),
+            deadline: deadline as u64,
+            // It is not kept.
+            since: u64::MAX,
+            token: None,
+            permits: permits.parse().unwrap_or_default(),
         }
     }
 
@@ -72,8 +95,27 @@ impl View {
                         let hold = entry.split('|').next().unwrap_or_default();
                         (*ticket as u64, hold.to_owned())
                     };
-                    let lock = key.replace(".queue:", ":");
-                    views.entry(lock).or_default().queue = places.iter().map(place).collect();
+                    let view = views.entry(key.replace(".queue:", ":")).or_default();
+                    view.queue = places.iter().map(place).collect();
+                    view.first = places.first().map(|(entry, _)| {
+                        let entry = String::from_utf8_lossy(entry);
+                        let mut parts = entry.split('|').skip(1).map(str::to_owned);
+                        let kind = parts.next().unwrap_or_default();
+                        (
+                            kind,
+                            parts
+                                .next()
+                                .and_then(|weight| weight.parse().ok())
+                                .unwrap_or(1),
+                        )
+                    });
+                }
+                Value::SortedSet(places) if !key.contains(".alive:") => {
+                    let lock = key.replace(".readers:", ":").replace(".permits:", ":");
+                    let holds = places
+                        .iter()
+                        .map(|(member, score)| Hold::shared(member, *score));
+                    views.entry(lock).or_default().shared = holds.collect();
                 }
                 _ => {}
             }
@@ -81,10 +123,37 @@ impl View {
         views
     }
 
+    /// Alone or not, over or not.
+    pub(crate) fn all_holds(&self) -> impl Iterator<Item = &Hold> {
+        self.holds.iter().chain(&self.shared)
+    }
+
     pub(crate) fn live(&self, server_ms: u64) -> impl Iterator<Item = &Hold> {
-        self.holds
-            .iter()
+        self.all_holds()
             .filter(move |hold| hold.deadline > server_ms)
+    }
+
+    /// Holds that must not be beside each other.
+    pub(crate) fn conflict(&self, server_ms: u64) -> Option<String> {
+        let alone = self.holds.iter().any(|hold| hold.deadline > server_ms);
+        let permits: u32 = self.live(server_ms).map(|hold| hold.permits).sum();
+        let owners = self.owners(server_ms);
+        let conflict = alone && owners.len() > 1 || permits > PERMITS;
+        conflict.then(|| format!("held by {owners:?}, {permits} permits"))
+    }
+
+    /// Whether the first of the queue cannot enter, or without a queue whether anybody holds.
+    pub(crate) fn is_busy(&self, server_ms: u64) -> bool {
+        let mut live = self.live(server_ms);
+        match &self.first {
+            Some((kind, _)) if kind == "r" || kind == "s" => {
+                self.holds.iter().any(|hold| hold.deadline > server_ms)
+            }
+            Some((kind, weight)) if kind.parse::<u32>().is_ok() => {
+                live.map(|hold| hold.permits).sum::<u32>() + weight > PERMITS
+            }
+            _ => live.next().is_some(),
+        }
     }
 
     pub(crate) fn owners(&self, server_ms: u64) -> BTreeSet<&str> {
@@ -98,8 +167,8 @@ impl View {
         server_ms: u64,
     ) -> impl Iterator<Item = &'a Hold> {
         let owners = old.owners(server_ms);
-        self.holds.iter().filter(move |hold| {
-            !old.holds.iter().any(|other| other.id == hold.id) && !owners.contains(hold.owner())
+        self.all_holds().filter(move |hold| {
+            !old.all_holds().any(|other| other.id == hold.id) && !owners.contains(hold.owner())
         })
     }
 

@@ -1,17 +1,18 @@
 //! What tasks tell the laws of themselves, for as long as it is so.
 
-use crate::laws::{Asking, Guard, Slot, key};
+use crate::door::{Door, Held};
+use crate::laws::{Asking, Guard, Slot};
 use crate::tasks::{Task, Wait};
 
 /// While it is there somebody asks for a lock.
 pub(crate) struct Asks<'a>(&'a Task, u64);
 
 impl<'a> Asks<'a> {
-    pub(crate) fn new(task: &'a Task, lock: &str, wait: Wait) -> Self {
+    pub(crate) fn new(task: &'a Task, door: &Door, wait: Wait) -> Self {
         let number = task.world.with(|world, now| {
             let asking = Asking {
                 client: world.links[task.client].name.clone(),
-                lock: lock.to_owned(),
+                lock: door.key(),
                 waits: matches!(wait, Wait::Forever),
                 since: now,
                 server_ms: world.server_us(now) / 1000,
@@ -31,18 +32,35 @@ impl Drop for Asks<'_> {
 }
 
 /// While it is there a guard is asked whether it believes.
-pub(crate) struct Belief<'a>(&'a Task, u64, Slot);
+pub(crate) struct Belief<'a>(&'a Task, u64, pub(crate) Slot);
 
 impl<'a> Belief<'a> {
-    pub(crate) fn new(task: &'a Task, lock: &str, owner: String, slot: Slot) -> Self {
+    /// Puts what is held into a slot, where it is asked.
+    pub(crate) fn new(task: &'a Task, key: String, alone: bool, held: Held) -> Self {
+        let slot = Slot::default();
         let guard = Guard {
             client: task.world.inner().links[task.client].name.clone(),
-            lock: key(lock),
-            owner,
+            lock: key,
+            owner: held.owner(),
+            beside: held.beside(),
+            alone,
             slot: slot.clone(),
         };
+        *slot.lock() = Some(held);
         let number = task.world.with(|world, _| world.laws.believe(guard));
         Self(task, number, slot)
+    }
+}
+
+impl Belief<'_> {
+    /// What is held has become less, under another owner.
+    pub(crate) fn become_less(&self, held: Held) {
+        self.0.world.with(|world, _| {
+            if let Some(guard) = world.laws.guards.get_mut(&self.1) {
+                (guard.owner, guard.beside) = (held.owner(), held.beside());
+            }
+            *self.2.lock() = Some(held);
+        });
     }
 }
 

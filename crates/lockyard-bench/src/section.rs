@@ -44,7 +44,8 @@ impl<L: Lock> Section<L> {
             let start = Instant::now();
             let guard = self.lock.acquire().await?;
             let late = Instant::now() >= end;
-            if self.inside.fetch_add(1, Ordering::SeqCst) != 0 {
+            let first = self.inside.fetch_add(1, Ordering::SeqCst) == 0;
+            if !first && self.lock.is_exclusive() {
                 self.overlaps.fetch_add(1, Ordering::SeqCst);
             }
             self.inside.fetch_sub(1, Ordering::SeqCst);

@@ -90,6 +90,7 @@ pub(crate) async fn acquire(
         came: now,
         seat: None,
         contended: false,
+        given_up: None,
     };
     let waits = acquire.waits();
     acquire.terms.passes &= acquire.owner.is_none() && is_plain(terms);
@@ -126,6 +127,8 @@ pub(crate) struct Acquire<'a> {
     seat: Option<Seat>,
     /// Whether it has had to wait.
     contended: bool,
+    /// The id that was given up last; until it is released, it may itself be in the way.
+    given_up: Option<u64>,
 }
 
 /// Whether one hold with these terms is as good as another.
@@ -158,7 +161,8 @@ impl Acquire<'_> {
             match self.attempt().await? {
                 Attempt::Held(hold) => return Ok(Some(hold)),
                 Attempt::Over => return Ok(None),
-                Attempt::Busy if !self.waits() || core.now() >= self.until => return Ok(None),
+                Attempt::Busy if core.now() >= self.until => return Ok(None),
+                Attempt::Busy if !self.waits() && !self.is_in_its_own_way() => return Ok(None),
                 Attempt::Busy => {
                     self.contend();
                     spin.sleep(core, self.until).await;
@@ -189,6 +193,11 @@ impl Acquire<'_> {
         if !std::mem::replace(&mut self.contended, true) {
             metrics::contended(self.runtime.core(), self.spec);
         }
+    }
+
+    fn is_in_its_own_way(&self) -> bool {
+        self.given_up
+            .is_some_and(|seq| self.runtime.core().with(|state| state.get(seq).is_some()))
     }
 
     pub(crate) fn waits(&self) -> bool {
@@ -228,7 +237,10 @@ impl Acquire<'_> {
             outcome = &mut ask.told => return self.told(ask.claim, outcome.ok()),
             reply = call => match reply {
                 Ok(reply) => reply,
-                Err(fault) => return Ok(Attempt::Failed(fault)),
+                Err(fault) => {
+                    self.given_up = Some(ask.claim.seq);
+                    return Ok(Attempt::Failed(fault));
+                }
             },
         };
         let unexpected = || Error::UnexpectedReply {

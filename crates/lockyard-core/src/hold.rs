@@ -209,10 +209,11 @@ impl Hold {
         result
     }
 
-    /// Gives up the share without a release: the hold is gone from the server.
+    /// Gives up the share without a release: the hold is gone from the server, unless a copy of its acquire comes late.
     pub fn forget(mut self) {
         self.open = false;
-        self.core().with(|state| state.finish(self.seq));
+        self.core()
+            .with(|state| state.dismiss(self.seq, self.core().now()));
         self.core().finished.notify_waiters();
     }
 

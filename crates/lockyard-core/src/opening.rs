@@ -82,6 +82,9 @@ async fn serve(core: &Core, counted: &Counted) {
 
 /// Whether the channel is heard.
 async fn subscribe(core: &Core, counted: &Counted) -> bool {
+    if !core.options.queues() {
+        return false;
+    }
     let subscription = core.backend.subscribe(counted.channel().clone());
     let result = core.in_time(subscription, core.valid()).await;
     if let Err(fault) = result {
@@ -131,11 +134,12 @@ impl Runtime {
     /// Why it cannot be known.
     pub async fn opened(&self, counted: &Counted, until: Moment) -> Result<bool, Error> {
         let core = self.core();
-        self.open()?;
         let name = &counted.named.name;
         let (number, mut answers) = core.openings.join(counted);
         let channel = counted.channel();
         let _waiter = Waiter { core, channel };
+        // Asked only now: a shutdown ends the waits that there are, and this one is among them or comes after.
+        self.open()?;
         core.wake.notify_one();
         let patience = until.max(core.now().after(GRACE));
         let mut awaited: Option<Bytes> = None;

@@ -67,6 +67,11 @@ impl Owner {
         CURRENT.scope(self.clone(), future).await
     }
 
+    /// Does something at once in a scope of this owner, as when a future or a stream is polled by hand.
+    pub fn sync_scope<T>(&self, work: impl FnOnce() -> T) -> T {
+        CURRENT.sync_scope(self.clone(), work)
+    }
+
     /// The owner of the scope in which this is called, if any.
     #[must_use]
     pub fn current() -> Option<Self> {

@@ -98,7 +98,7 @@ pub(crate) async fn a_release_that_arrives_again_frees_no_newer_hold<M: Exclusiv
                 false => guard.release().await.unwrap(),
             }
             copied.wait_fired_async(1, SOON).await;
-            let newer = soon(M::of(&client, "x").acquire()).await.unwrap();
+            let newer = soon(M::of(client, "x").acquire()).await.unwrap();
             let holds = line.holds("x");
             line.proxy.resend_copies().unwrap();
             assert_eq!(line.holds("x"), holds);

@@ -102,7 +102,7 @@ async fn leaves_no_place_wherever_dropped<F: Future, M: Exclusive>(
 /// Waits until one waits, and the client has read the reply that says so: the next reply on the same connection.
 async fn until_queued<M: Exclusive>(client: &Client) {
     until_waiting::<M>(client, 1).await;
-    M::of(&client, "x").inspect().await.unwrap();
+    M::of(client, "x").inspect().await.unwrap();
 }
 
 // Red without leaving the queue in release.lua, and without `Drop for Claim`.
@@ -212,7 +212,7 @@ async fn leaves_the_outer_hold<F: Future, M: Exclusive>(
     for polls in 0.. {
         let completed = drop_after(polls, nested()).await.is_some();
         for client in [&scene.client, &scene.other] {
-            let lock = M::of(&client, "x");
+            let lock = M::of(client, "x");
             eventually_async(SOON, async || lock.hold_count(&owner).await.unwrap() == 1).await;
         }
         assert_eq!(outer.state(), HoldState::Held);
@@ -300,7 +300,7 @@ pub(crate) async fn a_nested_release_leaves_the_outer_hold_wherever_it_is_droppe
             .await
             .unwrap();
         for polls in 0.. {
-            let inner = M::of(&client, "x")
+            let inner = M::of(client, "x")
                 .with_owner(&owner)
                 .acquire()
                 .await

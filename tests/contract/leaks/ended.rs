@@ -270,7 +270,7 @@ pub(crate) async fn tasks_aborted_at_any_moment_leave_nothing<M: Exclusive>() {
         } else {
             &scene.client
         };
-        let lock = M::of(&client, "x");
+        let lock = M::of(client, "x");
         let start = Instant::now();
         let task = tokio::spawn(async move {
             let guard = lock.acquire().await?;

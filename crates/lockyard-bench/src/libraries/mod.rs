@@ -20,4 +20,9 @@ pub(crate) trait Lock: Clone + Send + Sync + 'static {
     fn acquire(&self) -> impl Future<Output = Result<Self::Guard>> + Send;
 
     fn release(&self, guard: Self::Guard) -> impl Future<Output = Result<()>> + Send;
+
+    /// Whether two inside at once are an error.
+    fn is_exclusive(&self) -> bool {
+        true
+    }
 }
