@@ -41,7 +41,8 @@ async fn there_are_so_many_permits_and_no_more() {
     assert_eq!(available(&api).await, 0);
     assert!(api.try_acquire_for(ms(50)).await.unwrap().is_none());
     first.release().await.unwrap();
-    assert_eq!(available(&other).await, 2);
+    // Whoever gave up may be granted a permit first, and gives it back.
+    eventually_async(SOON, async || available(&other).await == 2).await;
     drop(second);
     eventually_async(SOON, async || available(&api).await == 3).await;
     no_keys(&server);

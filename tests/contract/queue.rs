@@ -339,6 +339,8 @@ pub(crate) async fn a_key_that_vanished_does_not_keep_the_queue_waiting<M: Exclu
         let mut line = Line::new(M::of(&clients[0], "x"));
         line.queue(&clients[1]).await;
         line.queue(&clients[0]).await;
+        // Older than any that a client's tasks pass on, which they may do before its next check.
+        tokio::time::sleep(ms(12)).await;
         server.command(&["DEL", &M::key("x")]).unwrap();
         let vanished = Instant::now();
         if late_release {
