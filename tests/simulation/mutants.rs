@@ -94,7 +94,7 @@ impl Mutant {
 }
 
 /// Breakages of the scripts: what they are called, the text, and what stands there instead.
-const LUA: [(&str, &str, &str); 14] = [
+const LUA: [(&str, &str, &str); 19] = [
     (
         "anybody re-enters",
         r#"string.sub(holds[i], 1, #owner + 1) == owner .. "/""#,
@@ -164,6 +164,31 @@ const LUA: [(&str, &str, &str); 14] = [
         "tokens stand still",
         r#"call("INCR", fence)"#,
         r#"call("GET", fence)"#,
+    ),
+    (
+        "a writer enters beside readers",
+        r#"return kind == "r" or kind == "s" or call("EXISTS", readers) == 0 end"#,
+        "return true or kind end",
+    ),
+    (
+        "an upgrade ignores other readers",
+        r#"mode == "u" and not others"#,
+        r#"mode == "u""#,
+    ),
+    (
+        "a reader overtakes a writer that waits",
+        r#"if call("EXISTS", main, line) > 0 then return end"#,
+        r#"if call("EXISTS", main) > 0 then return end"#,
+    ),
+    (
+        "there are always enough permits",
+        "return taken() + weight <= most end",
+        "return true end",
+    ),
+    (
+        "permits that come back are not counted",
+        "if gone > 0 then note(sum - weigh(member)) end",
+        "",
     ),
 ];
 

@@ -1,5 +1,5 @@
-//! Locks for Rust services on Redis or Valkey: they hold across many processes, can be re-entered in nested service
-//! calls, and tell their holder when they are lost.
+//! Locks, semaphores, latches and rate limits for Rust services on Redis or Valkey: they hold across many processes, can
+//! be re-entered in nested service calls, and tell their holder when they are lost.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -24,6 +24,19 @@
 //!
 //! Bind each guard to a name: `stock.try_acquire().await?;` and `let _ = stock.acquire().await?;` drop it, and so
 //! release the lock, at once.
+//!
+//! # Primitives
+//!
+//! | | limits |
+//! |---|---|
+//! | [`Client::lock`], [`Client::fair_lock`] | one owner at a time, which may enter again |
+//! | [`Client::rw_lock`] | many readers, or one writer |
+//! | [`Client::semaphore`] | so many permits at a time |
+//! | [`Client::rate_limiter`] | how many may start in what time |
+//! | [`Client::latch`] | nothing: it opens when a count has come to zero |
+//!
+//! All that is held is leased, renewed by one watchdog, and queued for in one way: who knows one primitive knows the
+//! others.
 //!
 //! # What is not promised
 //!
@@ -113,7 +126,7 @@
 //! |---|---|---|
 //! | debug | `acquired` | `lock`, `owner`, `wait` (duration), `outcome` = `acquired` |
 //! | debug | `released` | `lock`, `owner`, `held` (duration), `outcome` = `released`, `dropped`, `failed` |
-//! | info | `released by force` | `lock`, `outcome` = `released`, `absent` |
+//! | info | `released by force` | `lock`, `outcome` = `released` |
 //! | warn | the hold is lost | `lock`, `outcome` = `lost` |
 //! | warn | a renewal or background release failed and goes on | `lock`, `ids`, `fault`, `outcome` = `unknown` |
 //! | warn | `trying on to acquire` | `lock`, `error` |

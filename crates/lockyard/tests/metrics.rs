@@ -57,6 +57,8 @@ async fn acquires_are_counted_by_outcome_and_timed() {
     eventually_async(SOON, async || lock.inspect().await.unwrap().waiting == 1).await;
     waiting.abort();
     assert!(waiting.await.unwrap_err().is_cancelled());
+    // A place that is left would be granted, and be in the way for a moment.
+    eventually_async(SOON, async || lock.inspect().await.unwrap().waiting == 0).await;
     guard.release().await.unwrap();
     drop(lock.acquire().await.unwrap());
     eventually_async(SOON, async || !lock.is_locked().await.unwrap()).await;
