@@ -78,9 +78,19 @@ fn hand_over(server: &Server, family: Family, waiting: usize) -> u64 {
 fn a_hand_over_before_ten_thousand_takes_at_most_twice_as_long_as_before_ten() {
     let server = Server::start().unwrap();
     for family in [Family::Lock, Family::Rw] {
-        let few = hand_over(&server, family, 10);
-        let many = hand_over(&server, family, 10_000);
-        assert!(many <= 2 * few, "{many} µs and {few} µs, {family:?}");
+        // Others may have the processor during one of them, but not each time.
+        let pairs = (0..8).map(|_| {
+            let few = hand_over(&server, family, 10);
+            (few, hand_over(&server, family, 10_000))
+        });
+        let mut seen = Vec::new();
+        let alike = pairs
+            .inspect(|pair| seen.push(*pair))
+            .any(|(few, many)| many <= 2 * few);
+        assert!(
+            alike,
+            "µs before ten and before ten thousand: {seen:?}, {family:?}"
+        );
     }
 }
 
