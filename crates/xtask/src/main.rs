@@ -140,7 +140,7 @@ fn test(server: Server, rest: Rest) -> io::Result<ExitCode> {
     if std::env::var_os(THREADS).is_none() {
         // Most tests wait most of the time.
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        command.env(THREADS, (4 * cores).min(16).to_string());
+        command.env(THREADS, (3 * cores).min(16).to_string());
     }
     run(&mut command)
 }
