@@ -152,19 +152,19 @@ fn keys_and_their_time_are_seen() {
 #[test]
 fn the_slowest_command_is_known() {
     let server = Server::start().unwrap();
-    assert_eq!(server.slowlog_max().unwrap(), Duration::ZERO);
     let start = Instant::now();
     server
-        .command(&["EVAL", "for i = 1, 3e6 do end", "0"])
+        .command(&["EVAL", "for i = 1, 2e7 do end", "0"])
         .unwrap();
     let passed = start.elapsed();
     let slowest = server.slowlog_max().unwrap();
     // The two clocks need not agree to the last.
-    let least = Duration::from_millis(1);
+    let ms = Duration::from_millis;
     assert!(
-        least < slowest && slowest < passed + least,
+        ms(10) < slowest && slowest < passed + ms(1),
         "{slowest:?} of {passed:?}"
     );
     server.slowlog_reset().unwrap();
-    assert_eq!(server.slowlog_max().unwrap(), Duration::ZERO);
+    // On a busy machine anything may take a millisecond.
+    assert!(server.slowlog_max().unwrap() < slowest);
 }
