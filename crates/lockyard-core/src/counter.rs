@@ -79,7 +79,7 @@ impl Runtime {
     pub async fn counting(&self, counted: &Counted) -> Result<Option<Counting>, Error> {
         let args = [Arg::Text(self.core().client.clone().into())];
         let (name, count) = (&counted.named.name, &counted.counter.count);
-        let reply = self.ask_for(name, count, counted.keys(), &args).await?;
+        let reply = self.ask(name, count, counted.keys(), &args).await?;
         counting(&reply).ok_or_else(|| Error::UnexpectedReply { name: name.clone() })
     }
 }

@@ -50,9 +50,10 @@ pub async fn exchange(
     let rest: Option<Vec<Rest>> = rest;
     let rest = rest.and_then(|all| all.into_iter().reduce(|one, other| one.least(&other)));
     let rest = rest.ok_or_else(lost)?;
+    let members: Option<Vec<Bytes>> = go.iter().map(Hold::member).collect();
 
     let mut words: Vec<Arg> = vec![(go.len() as u64).into()];
-    words.extend(go.iter().filter_map(|hold| hold.member()).map(Arg::Text));
+    words.extend(members.ok_or_else(lost)?.into_iter().map(Arg::Text));
     let mut claims = Vec::new();
     for weight in weights {
         let seq = core.number();

@@ -114,7 +114,7 @@ impl Handle {
         let spec = self.spec()?;
         let limit = [Arg::Number(listed)];
         self.runtime
-            .ask(spec, &self.family.inspect, &spec.keys, &limit)
+            .ask(&spec.name, &self.family.inspect, &spec.keys, &limit)
             .await
     }
 

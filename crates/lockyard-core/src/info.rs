@@ -7,6 +7,7 @@ use bytes::Bytes;
 use crate::backend::Reply;
 use crate::cell::FencingToken;
 use crate::owner::Owner;
+use crate::runtime::Runtime;
 
 /// A hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +77,23 @@ impl Inspection {
         })
     }
 
+    /// Holders that are alone, the oldest first; of nested guards those of this client are counted here.
+    pub fn holders<'a>(
+        &self,
+        holds: impl Iterator<Item = &'a (String, String)>,
+        runtime: &Runtime,
+    ) -> Option<Vec<HolderInfo>> {
+        let holder = |(hold, value): &(String, String)| {
+            let mut holder = HolderInfo::read(hold, value, self.ms())?;
+            holder.count = runtime.local_count(hold).unwrap_or(holder.count);
+            Some(holder)
+        };
+        let mut holders: Vec<HolderInfo> = holds.map(holder).collect::<Option<_>>()?;
+        holders.retain(|holder| !holder.remaining.is_zero());
+        holders.sort_by_key(|holder| std::cmp::Reverse(holder.held_for));
+        Some(holders)
+    }
+
     /// The server's time, ms.
     #[must_use]
     pub fn ms(&self) -> u64 {
@@ -94,9 +112,7 @@ fn pairs(parts: &[Reply]) -> Option<Vec<(String, String)>> {
 
 impl HolderInfo {
     /// Reads a hold id and its value, `count:deadline:since[:token]` in server ms.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn read(hold: &str, value: &str, ms: u64) -> Option<Self> {
+    fn read(hold: &str, value: &str, ms: u64) -> Option<Self> {
         let (owner, client) = identity(hold)?;
         let mut parts = value.split(':');
         let mut number = || parts.next()?.parse::<u64>().ok();

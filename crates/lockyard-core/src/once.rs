@@ -14,11 +14,11 @@ use fred::error::{Error as FredError, ErrorKind};
 
 use crate::acquire::{GRACE, late};
 use crate::backend::{Arg, Fault, Lane, Moment, Reply};
-use crate::backoff::Backoff;
 use crate::error::{Error, ServerError};
 use crate::gather::{self, Item};
 use crate::named::Named;
 use crate::reply::{number, text_of};
+use crate::retry::Retry;
 use crate::runtime::Runtime;
 use crate::script::Script;
 
@@ -70,7 +70,7 @@ impl Runtime {
             Until::At(moment) => moment,
             Until::Never => Moment::NEVER,
         };
-        let mut backoff = Backoff::retry();
+        let mut retry = Retry::new(core, until);
         loop {
             let left = match once.until {
                 Until::Try => Duration::ZERO,
@@ -81,10 +81,10 @@ impl Runtime {
                 Attempt::Undone(fault) => fault,
                 Attempt::Failed(fault) => return Err(core.error(name, fault)),
             };
-            if core.now() >= until {
-                return Err(core.error(name, fault));
-            }
-            backoff.sleep(core, until).await;
+            retry
+                .after(fault)
+                .await
+                .map_err(|fault| core.error(name, fault))?;
         }
     }
 
@@ -96,16 +96,6 @@ impl Runtime {
     pub async fn sleep_until(&self, moment: Moment) -> Result<(), Error> {
         self.core().sleep_until(moment).await;
         self.open()
-    }
-
-    /// # Errors
-    ///
-    /// [`Error::Closed`] after a shutdown.
-    pub(crate) fn open(&self) -> Result<(), Error> {
-        match self.core().with(|state| state.closed) {
-            true => Err(Error::Closed),
-            false => Ok(()),
-        }
     }
 
     async fn attempt(

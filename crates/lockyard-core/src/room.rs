@@ -316,7 +316,7 @@ impl State {
         true
     }
 
-    /// The place that nobody needs when this hold ends, with its entry: it is to be released before the hold.
+    /// The place that nobody needs when this hold ends: it is to be released before the hold.
     pub(crate) fn take_spare(&mut self, seq: u64) -> Option<u64> {
         let door = self.door(seq)?;
         let room = self.rooms.0.get(&door)?;

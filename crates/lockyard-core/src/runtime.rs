@@ -96,21 +96,6 @@ impl Runtime {
     /// Why there is no reply.
     pub async fn ask(
         &self,
-        spec: &Spec,
-        script: &Script,
-        keys: &[Bytes],
-        args: &[Arg],
-    ) -> Result<Reply, Error> {
-        self.ask_for(&spec.name, script, keys, args).await
-    }
-
-    /// As [`ask`](Self::ask), for anything that has a name.
-    ///
-    /// # Errors
-    ///
-    /// Why there is no reply.
-    pub async fn ask_for(
-        &self,
         name: &str,
         script: &Script,
         keys: &[Bytes],
@@ -120,9 +105,7 @@ impl Runtime {
         let until = core.now().after(core.valid());
         let mut retry = Retry::new(core, until);
         loop {
-            if core.with(|state| state.closed) {
-                return Err(Error::Closed);
-            }
+            self.open()?;
             // The last try has time for its answer, or "unreachable" would hide what the server said before.
             let timeout = until.since(core.now()).max(GRACE);
             match core.call(Lane::Caller, script, keys, args, timeout).await {
@@ -132,6 +115,16 @@ impl Runtime {
                     .await
                     .map_err(|fault| core.error(name, fault))?,
             }
+        }
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::Closed`] after a shutdown.
+    pub(crate) fn open(&self) -> Result<(), Error> {
+        match self.core.with(|state| state.closed) {
+            true => Err(Error::Closed),
+            false => Ok(()),
         }
     }
 
@@ -146,7 +139,12 @@ impl Runtime {
         let unexpected = || Error::UnexpectedReply {
             name: spec.name.clone(),
         };
-        let seen = self.ask(spec, &spec.family.inspect, &spec.keys, &[Arg::Number(0)]);
+        let seen = self.ask(
+            &spec.name,
+            &spec.family.inspect,
+            &spec.keys,
+            &[Arg::Number(0)],
+        );
         let holds = reply::holds(&seen.await?).ok_or_else(unexpected)?;
         if holds.is_empty() {
             return Ok(false);
@@ -173,7 +171,7 @@ impl Runtime {
     /// Sends a release until no more waiters can be served.
     async fn release_all(&self, spec: &Spec, args: &[Arg], entries: usize) -> Result<(), Error> {
         loop {
-            let reply = self.ask(spec, &spec.family.release, &spec.keys, args);
+            let reply = self.ask(&spec.name, &spec.family.release, &spec.keys, args);
             let released =
                 reply::released(&reply.await?, entries).ok_or_else(|| Error::UnexpectedReply {
                     name: spec.name.clone(),

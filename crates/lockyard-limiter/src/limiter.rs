@@ -182,9 +182,7 @@ impl RateLimiter {
     /// this version does not know; [`Error::Closed`] after a shutdown.
     pub async fn inspect(&self) -> Result<RateLimiterInfo, Error> {
         let named = self.named()?;
-        let reply = self
-            .runtime
-            .ask_for(&named.name, &INSPECT, &named.keys, &[]);
+        let reply = self.runtime.ask(&named.name, &INSPECT, &named.keys, &[]);
         RateLimiterInfo::read(&reply.await?).ok_or_else(|| Error::UnexpectedReply {
             name: named.name.clone(),
         })

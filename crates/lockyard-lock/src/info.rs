@@ -18,20 +18,10 @@ pub struct LockInfo {
 impl LockInfo {
     pub(crate) fn read(reply: &Reply, runtime: &Runtime) -> Option<Self> {
         let inspection = Inspection::read(reply)?;
-        let (us, ms) = (inspection.us, inspection.ms());
-        let holder = |(hold, value): &(String, String)| {
-            let mut holder = HolderInfo::read(hold, value, ms)?;
-            holder.count = runtime.local_count(hold).unwrap_or(holder.count);
-            Some(holder)
-        };
-        let mut holders: Vec<HolderInfo> =
-            inspection.holds.iter().map(holder).collect::<Option<_>>()?;
-        holders.retain(|holder| !holder.remaining.is_zero());
-        holders.sort_by_key(|holder| std::cmp::Reverse(holder.held_for));
         let queue = inspection.queue.iter();
-        let waiters = queue.map(|(entry, ticket)| WaiterInfo::read(entry, ticket, us));
+        let waiters = queue.map(|(entry, ticket)| WaiterInfo::read(entry, ticket, inspection.us));
         Some(Self {
-            holders,
+            holders: inspection.holders(inspection.holds.iter(), runtime)?,
             waiters: waiters.collect::<Option<_>>()?,
             waiting: inspection.waiting,
         })

@@ -49,23 +49,17 @@ impl RwLockInfo {
     pub(crate) fn read(reply: &Reply, runtime: &Runtime) -> Option<Self> {
         let inspection = Inspection::read(reply)?;
         let ms = inspection.ms();
-        let (mut writers, mut readers) = (Vec::new(), Vec::new());
-        for (hold, value) in &inspection.holds {
-            if let Some(deadline) = value.strip_prefix("r:") {
-                readers.push(reader(hold, deadline, ms)?);
-            } else {
-                let mut writer = HolderInfo::read(hold, value, ms)?;
-                writer.count = runtime.local_count(hold).unwrap_or(writer.count);
-                writers.push(writer);
-            }
-        }
-        writers.retain(|writer| !writer.remaining.is_zero());
-        writers.sort_by_key(|writer| std::cmp::Reverse(writer.held_for));
+        let reads = |(_, value): &&(String, String)| value.starts_with("r:");
+        let (reading, writing): (Vec<_>, Vec<_>) = inspection.holds.iter().partition(reads);
+        let readers = reading
+            .into_iter()
+            .map(|(hold, value)| reader(hold, value, ms));
+        let mut readers: Vec<ReaderInfo> = readers.collect::<Option<_>>()?;
         readers.retain(|reader| !reader.remaining.is_zero());
         let waiters = inspection.queue.iter();
         let waiters = waiters.map(|(entry, ticket)| waiter(entry, ticket, inspection.us));
         Some(Self {
-            writers,
+            writers: inspection.holders(writing.into_iter(), runtime)?,
             readers,
             waiters: waiters.collect::<Option<_>>()?,
             waiting: inspection.waiting,
@@ -73,9 +67,10 @@ impl RwLockInfo {
     }
 }
 
-fn reader(hold: &str, deadline: &str, ms: u64) -> Option<ReaderInfo> {
+/// Reads a hold id and `r:deadline` in server ms.
+fn reader(hold: &str, value: &str, ms: u64) -> Option<ReaderInfo> {
     let (owner, client) = identity(hold)?;
-    let deadline: u64 = deadline.parse().ok()?;
+    let deadline: u64 = value.strip_prefix("r:")?.parse().ok()?;
     Some(ReaderInfo {
         owner,
         client,
