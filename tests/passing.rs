@@ -5,29 +5,16 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lockyard::{Error, HoldState, Lease, Lock, LockGuard};
+use lockyard::{Error, HoldState, Lease, Lock};
 use lockyard_memory::MemoryServer;
 use lockyard_testkit::{Proxy, Server, eventually_async};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::support::{SOON, begin, client, connect, ms, patient, soon, travelled, variant};
-
-fn no_keys(server: &Server) {
-    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
-}
-
-fn waits(lock: &Lock) -> JoinHandle<LockGuard> {
-    let lock = lock.clone();
-    tokio::spawn(async move { lock.acquire().await.unwrap() })
-}
-
-async fn until_waiting(lock: &Lock, places: u64) {
-    eventually_async(SOON, async || {
-        lock.inspect().await.unwrap().waiting == places
-    })
-    .await;
-}
+use crate::support::{
+    SOON, begin, client, connect, ms, no_keys, patient, soon, travelled, until_waiting, variant,
+    wait,
+};
 
 // Red when each task queues for itself: then an acquisition costs two commands and more.
 #[tokio::test]
@@ -183,7 +170,7 @@ async fn a_task_that_panics_with_the_lock_passes_it_on() {
         panic!("on purpose");
     });
     until_waiting(&lock, 1).await;
-    let next = waits(&lock);
+    let next = wait(&lock);
     guard.release().await.unwrap();
     assert!(soon(panics).await.unwrap_err().is_panic());
     soon(next).await.unwrap().release().await.unwrap();
@@ -206,7 +193,7 @@ async fn tasks_that_give_up_leave_the_place_to_the_others_and_the_last_takes_it_
     assert!(first.unwrap().is_none() && second.unwrap().is_none() && third.unwrap().is_none());
     until_waiting(&lock, 0).await;
 
-    let waiting = waits(&lock);
+    let waiting = wait(&lock);
     until_waiting(&lock, 1).await;
     assert!(lock.try_acquire_for(ms(50)).await.unwrap().is_none());
     assert_eq!(lock.inspect().await.unwrap().waiting, 1);
@@ -222,7 +209,7 @@ async fn a_loss_reaches_the_task_that_holds_then() {
     let client = patient(&server.url()).await;
     let lock = client.lock("x");
     let guard = lock.acquire().await.unwrap();
-    let (second, third) = (waits(&lock), waits(&lock));
+    let (second, third) = (wait(&lock), wait(&lock));
     until_waiting(&lock, 1).await;
     guard.release().await.unwrap();
     let second = soon(second).await.unwrap();
@@ -249,7 +236,7 @@ async fn a_hold_that_a_called_service_has_entered_is_not_passed_on() {
     let (client, service) = (patient(&server.url()).await, client(&server.url()).await);
     let lock = client.lock("x");
     let guard = lock.acquire().await.unwrap();
-    let waiting = waits(&lock);
+    let waiting = wait(&lock);
     until_waiting(&lock, 1).await;
     let owner = travelled(&guard.owner());
     let called = service.lock("x").reenter(&owner).await.unwrap().unwrap();
@@ -278,10 +265,10 @@ async fn only_tasks_with_the_same_lease_share() {
     ];
     let mut waiting = Vec::new();
     for (places, lock) in (1..).zip(&others) {
-        waiting.push(waits(lock));
+        waiting.push(wait(lock));
         until_waiting(lock, places).await;
     }
-    waiting.push(waits(&lock));
+    waiting.push(wait(&lock));
     guard.release().await.unwrap();
     for waiter in waiting {
         let guard = soon(waiter).await.unwrap();

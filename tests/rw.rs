@@ -25,11 +25,7 @@ use lockyard::{Client, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use lockyard_testkit::{Server, eventually_async};
 use tokio::task::JoinHandle;
 
-use crate::support::{SOON, client};
-
-fn no_keys(server: &Server) {
-    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
-}
+use crate::support::{SOON, client, no_keys};
 
 async fn clients(server: &Server) -> (Client, Client) {
     (client(&server.url()).await, client(&server.url()).await)

@@ -6,11 +6,7 @@ use lockyard::{Error, HoldState, Lease, Semaphore, SemaphorePermit};
 use lockyard_testkit::{Server, eventually_async};
 use tokio::task::JoinHandle;
 
-use crate::support::{SOON, client, ms, patient, soon};
-
-fn no_keys(server: &Server) {
-    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
-}
+use crate::support::{SOON, client, ms, no_keys, patient, soon};
 
 async fn until_waiting(semaphore: &Semaphore, waiters: u64) {
     eventually_async(SOON, async || {

@@ -130,6 +130,12 @@ pub(crate) async fn while_waiting<F: Future, T>(
     }
 }
 
+/// Sees to it that nothing is left on the server.
+#[track_caller]
+pub(crate) fn no_keys(server: &Server) {
+    assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+}
+
 /// Waits until so many wait for a lock.
 pub(crate) async fn until_waiting(lock: &impl Exclusive, waiters: u64) {
     eventually_async(SOON, async || {
