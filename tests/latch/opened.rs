@@ -51,13 +51,14 @@ async fn ten_thousand_who_wait_are_woken_by_one_message() {
     let start = |_| Other::start(name, &[&server.url()]);
     let mut crowd: Vec<Other> = (0..4).map(start).collect();
     let url = server.url();
-    let clients = join_all((0..4).map(|_| patient(&url))).await;
+    let clients = join_all((0..5).map(|_| patient(&url))).await;
     let latches = clients.iter().map(|client| client.latch("x"));
     let waits: Vec<_> = latches
         .flat_map(|latch| wait_all(&latch, WAITERS))
         .collect();
     crowd.iter().for_each(|other| other.hears("waits"));
-    until_listening(&server, 8).await;
+    // Not eight in all: of as many NUMSUB tells nonsense on Valkey 9.1.2, though PUBLISH counts them right.
+    until_listening(&server, 9).await;
     latch.count_down().await.unwrap();
     let published = server.commandstats().unwrap().get("publish").copied();
     assert_eq!(published, None);
