@@ -125,7 +125,13 @@ async fn a_dropped_call_takes_its_permits_once_or_not_at_all() {
         // The reply to what goes next over the same connection says that it has arrived.
         line.client.lock("x").inspect().await.unwrap();
         let owed = debt(&line.server, "x");
-        assert!(owed == f64::from(u8::from(polls > 0)), "{polls}: {owed}");
+        // At first it may have to ask for the server's time.
+        let expected = match polls {
+            0 => owed == 0.0,
+            _ if completed => owed == 1.0,
+            _ => owed == 0.0 || owed == 1.0,
+        };
+        assert!(expected, "{polls}: {owed}");
         if completed {
             assert!(polls > 1, "it never waited for anything");
             break;

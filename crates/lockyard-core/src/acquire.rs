@@ -281,7 +281,7 @@ impl Acquire<'_> {
     }
 
     fn held(
-        &self,
+        &mut self,
         claim: Claim,
         mut told: oneshot::Receiver<Outcome>,
         sync: Sync,
@@ -295,9 +295,13 @@ impl Acquire<'_> {
         let cell = Cell::new(sync.received, deadline, token);
         // Nobody needs to be told, and telling ourselves would wake another thread for nothing.
         told.close();
+        let seat = &mut self.seat;
         let cell = self.runtime.core().with(|state| {
             state.answered(sync);
             state.held(claim.seq, cell, sent.after(lease / 3));
+            if let Some(seat) = seat {
+                seat.served(state);
+            }
             state.cell(claim.seq)
         });
         let hold = self.take(claim, cell)?;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 use bytes::Bytes;
-use fred::error::ErrorKind;
+use fred::error::{Error as FredError, ErrorKind};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -176,9 +176,7 @@ impl Core {
         tokio::select! {
             biased;
             result = work => result,
-            () = self.sleep_until(until) => {
-                Err(Fault::Unanswered(fred::error::Error::new(ErrorKind::Timeout, "no answer in time")))
-            }
+            () = self.sleep_until(until) => Err(Fault::late()),
         }
     }
 
@@ -202,6 +200,11 @@ impl Core {
 }
 
 impl Fault {
+    /// There was no answer in time.
+    pub(crate) fn late() -> Self {
+        Self::Unanswered(FredError::new(ErrorKind::Timeout, "no answer in time"))
+    }
+
     /// Whether the server has become a replica, or the connection has gone dead under commands that may all be sent
     /// again; `patient` if the answer had its time.
     fn wants_a_new_connection(&self, lane: Lane, patient: bool) -> bool {

@@ -1,11 +1,12 @@
 //! Calls of one script that are made while others are under way go together.
 //!
-//! The first two are sent at once, each by itself.
+//! The first three are sent at once, each by itself.
 //! Those that come meanwhile are gathered, and sent as one as soon as one of the first has its answer: the group
 //! commit of databases.
 //! While the server answers a gathered call waits for a round trip at most, and in no case for more than 10 ms.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use crate::id::Spec;
 use crate::script::Script;
 
 /// How many commands of one script are under way before calls are gathered.
-const ABREAST: usize = 2;
+const ABREAST: usize = 3;
 
 /// The most calls in one command.
 const BATCH: usize = 100;
@@ -62,11 +63,34 @@ impl Item {
 /// What a call is answered: a reply as if it had been alone, and just before when it was sent.
 type Answered = Result<(Reply, Moment), Fault>;
 
-type Gathered = (Item, oneshot::Sender<Answered>);
+struct Gathered {
+    item: Item,
+    /// When it wants no answer any more.
+    until: Moment,
+    /// Who asked, until that is answered.
+    asked: Option<oneshot::Sender<Answered>>,
+}
+
+impl Gathered {
+    fn is_wanted(&self) -> bool {
+        self.asked.as_ref().is_some_and(|asked| !asked.is_closed())
+    }
+
+    fn answer(&mut self, answer: Answered) {
+        if let Some(asked) = self.asked.take() {
+            // Whoever asked may be gone.
+            let _ = asked.send(answer);
+        }
+    }
+}
 
 /// The calls of each script; the key is the script's address.
 #[derive(Default)]
-pub(crate) struct Gate(BTreeMap<usize, Calls>);
+pub(crate) struct Gate {
+    calls: BTreeMap<usize, Calls>,
+    /// Whether nobody sends any more what has waited for too long.
+    over: bool,
+}
 
 struct Calls {
     script: &'static Script,
@@ -78,7 +102,7 @@ struct Calls {
 
 impl Gate {
     fn of(&mut self, script: &'static Script) -> &mut Calls {
-        let calls = self.0.entry(std::ptr::from_ref(script) as usize);
+        let calls = self.calls.entry(std::ptr::from_ref(script) as usize);
         calls.or_insert_with(|| Calls {
             script,
             under_way: 0,
@@ -89,12 +113,20 @@ impl Gate {
 
     /// When the first are sent in any case.
     pub(crate) fn first(&self) -> Option<Moment> {
-        self.0.values().map(|calls| calls.overdue).min()
+        self.calls.values().map(|calls| calls.overdue).min()
+    }
+
+    /// The watchdog ends: whatever is gathered is given up, and from now on each call goes alone.
+    pub(crate) fn end(&mut self) {
+        self.over = true;
+        self.calls
+            .values_mut()
+            .for_each(|calls| calls.gathered.clear());
     }
 
     /// Begins one more command of each script whose calls have waited for too long.
     fn begin_overdue(&mut self, now: Moment) -> Vec<&'static Script> {
-        let overdue = self.0.values_mut().filter(|calls| calls.overdue <= now);
+        let overdue = self.calls.values_mut().filter(|calls| calls.overdue <= now);
         let begin = |calls: &mut Calls| {
             calls.under_way += 1;
             calls.script
@@ -131,13 +163,16 @@ pub(crate) async fn call(core: &Arc<Core>, item: Item, timeout: Duration) -> Ans
     let script = item.script;
     let now = core.now();
     let entered = core.with(|state| {
+        let alone = state.gate.over || core.per_slot.load(SeqCst);
         let calls = state.gate.of(script);
-        if calls.under_way < ABREAST || core.per_slot.load(SeqCst) {
+        if calls.under_way < ABREAST || alone {
             calls.under_way += 1;
             return Ok(item);
         }
-        let (answer, answered) = oneshot::channel();
-        calls.gather((item, answer), now);
+        let (asked, answered) = oneshot::channel();
+        let until = now.after(timeout);
+        let asked = Some(asked);
+        calls.gather(Gathered { item, until, asked }, now);
         Err(answered)
     });
     match entered {
@@ -148,10 +183,7 @@ pub(crate) async fn call(core: &Arc<Core>, item: Item, timeout: Duration) -> Ans
             };
             item.alone(core, Lane::Caller, timeout).await
         }
-        Err(answered) => {
-            let answer = async { answered.await.unwrap_or_else(|_| Err(given_up())) };
-            core.in_time(answer, timeout).await
-        }
+        Err(answered) => answered.await.unwrap_or_else(|_| Err(given_up())),
     }
 }
 
@@ -188,35 +220,49 @@ impl Drop for Turn {
 
 async fn together(turn: Turn, mut batch: Vec<Gathered>) {
     // Whose caller is gone has been given up already, and is not to come after its release.
-    batch.retain(|(_, asked)| !asked.is_closed());
-    if batch.is_empty() {
+    batch.retain(Gathered::is_wanted);
+    let Some(last) = batch.iter().map(|call| call.until).max() else {
         return;
-    }
+    };
     let (core, script) = (&turn.core, turn.script);
     let (keys, args) = words(&batch);
-    let reply = core.call(Lane::Caller, script, &keys, &args, core.valid());
-    let answers = match reply.await {
-        Ok((reply, sent)) => parts(&batch, reply)
-            .into_iter()
-            .map(|part| Ok((part, sent)))
-            .collect(),
-        Err(fault) if batch.len() > 1 && fault.may_be_of_one(core) => {
-            return one_by_one(core, batch).await;
+    let timeout = last.since(core.now());
+    let mut reply = pin!(core.call(Lane::Caller, script, &keys, &args, timeout));
+    let reply = loop {
+        // One alarm for all of them, and not for each.
+        let waiting = batch.iter().filter(|call| call.asked.is_some());
+        let first = waiting.map(|call| call.until).min();
+        tokio::select! {
+            biased;
+            reply = &mut reply => break reply,
+            () = core.sleep_until(first.unwrap_or(Moment::NEVER)) => {
+                let now = core.now();
+                let overdue = batch.iter_mut().filter(|call| call.until <= now);
+                overdue.for_each(|call| call.answer(Err(Fault::late())));
+            }
         }
-        Err(fault) => vec![Err(fault); batch.len()],
     };
-    for ((_, asked), answer) in batch.into_iter().zip(answers) {
-        // Whoever asked may be gone.
-        let _ = asked.send(answer);
+    match reply {
+        Ok((reply, sent)) => {
+            let parts = parts(&batch, reply);
+            for (call, part) in batch.iter_mut().zip(parts) {
+                call.answer(Ok((part, sent)));
+            }
+        }
+        Err(fault) if batch.len() > 1 && fault.may_be_of_one(core) => one_by_one(core, batch).await,
+        Err(fault) => batch
+            .iter_mut()
+            .for_each(|call| call.answer(Err(fault.clone()))),
     }
 }
 
 /// Sends each alone, after the server has refused the whole command before running it, perhaps because of one call.
 async fn one_by_one(core: &Core, batch: Vec<Gathered>) {
-    for (item, asked) in batch {
-        if !asked.is_closed() {
-            let answer = item.alone(core, Lane::Caller, core.valid()).await;
-            let _ = asked.send(answer);
+    for mut call in batch {
+        if call.is_wanted() {
+            let left = call.until.since(core.now());
+            let answer = call.item.alone(core, Lane::Caller, left).await;
+            call.answer(answer);
         }
     }
 }
@@ -240,20 +286,21 @@ impl Fault {
 
 /// Keys and arguments of one command for all; the earliest validity counts.
 fn words(batch: &[Gathered]) -> (Vec<Bytes>, Vec<Arg>) {
-    let keys = batch
-        .iter()
-        .flat_map(|(item, _)| (*item.keys).as_ref().iter().cloned());
     let earliest = |at: usize| {
-        let args = batch.iter().map(|(item, _)| &item.args[at]);
+        let args = batch.iter().map(|call| &call.item.args[at]);
         args.min_by_key(|arg| match arg {
             Arg::Number(number) => *number,
             Arg::Text(_) => 0,
         })
     };
-    let shared = batch.first().map_or(0, |(item, _)| item.shared);
-    let shared = (0..shared).filter_map(earliest);
-    let own = batch.iter().flat_map(|(item, _)| &item.args[item.shared..]);
-    (keys.collect(), shared.chain(own).cloned().collect())
+    let shared = batch.first().map_or(0, |call| call.item.shared);
+    let mut args: Vec<Arg> = (0..shared).filter_map(earliest).cloned().collect();
+    let mut keys = Vec::new();
+    for Gathered { item, .. } in batch {
+        keys.extend_from_slice((*item.keys).as_ref());
+        args.extend_from_slice(&item.args[item.shared..]);
+    }
+    (keys, args)
 }
 
 /// Splits a reply into what each would have been answered alone; what is left over goes to the first.
@@ -261,12 +308,13 @@ fn parts(batch: &[Gathered], reply: Reply) -> Vec<Reply> {
     let Reply::Array(mut all) = reply else {
         return vec![reply; batch.len()];
     };
-    let own = batch.iter().map(|(item, _)| item.answers);
+    let own = batch.iter().map(|call| call.item.answers);
     let mut extra = all.split_off(all.len().min(1 + own.clone().sum::<usize>()));
     let mut all = all.into_iter();
     let first: Vec<Reply> = all.by_ref().take(1).collect();
     let part = |answers| {
-        let mut part = first.clone();
+        let mut part = Vec::with_capacity(first.len() + answers + extra.len());
+        part.extend_from_slice(&first);
         part.extend(all.by_ref().take(answers));
         part.append(&mut extra);
         Reply::Array(part)

@@ -132,6 +132,14 @@ impl Seat {
         }
     }
 
+    /// It holds what it asked for, without a place; the next may ask.
+    pub(crate) fn served(&mut self, state: &mut State) {
+        if matches!(self.part, Part::Asks) {
+            self.part = Part::Done;
+            state.end_asking(&self.door);
+        }
+    }
+
     /// The one that asks has no answer yet.
     pub(crate) fn troubled(&self, fault: &Fault) {
         self.core.with(|state| {
@@ -166,6 +174,9 @@ impl Drop for Seat {
     fn drop(&mut self) {
         let now = self.core.now();
         let part = std::mem::replace(&mut self.part, Part::Done);
+        if matches!(part, Part::Done) {
+            return;
+        }
         self.core.with(|state| match part {
             Part::Done => {}
             Part::Asks => state.end_asking(&self.door),

@@ -80,7 +80,10 @@ pub(crate) async fn run(core: Arc<Core>, mut events: UnboundedReceiver<Event>) {
             () = tokio::time::sleep(wake.since(core.now())) => {}
         }
     }
-    let alarms = core.with(|state| state.alarms.end());
+    let alarms = core.with(|state| {
+        state.gate.end();
+        state.alarms.end()
+    });
     alarms.into_iter().for_each(Waker::wake);
     core.backend.close().await;
     core.finished.notify_waiters();
