@@ -19,12 +19,12 @@ local call = redis.call
 local items = #KEYS / 5
 if #ARGV == 3 and call("EXISTS", KEYS[2]) == 0 then
   local hold, weight = string.match(ARGV[3], "^(.-)|.-|(%d+)|")
-  local sum = hold and call("GET", KEYS[1])
-  if sum and call("ZREM", KEYS[3], hold .. "|" .. weight) == 1 then
+  if hold and call("ZREM", KEYS[3], hold .. "|" .. weight) == 1 then
     local ttl = call("PTTL", KEYS[3])
+    local sum = ttl ~= -2 and call("GET", KEYS[1])
     if ttl == -2 then
       call("DEL", KEYS[1])
-    else
+    elseif sum then
       call("SET", KEYS[1], string.format("%d", sum - weight), "PX", math.max(ttl, 0) + 1000)
     end
     return 1
@@ -50,7 +50,6 @@ local ends, set
 local function at(i)
   used, queue, permits = KEYS[5 * i - 4], KEYS[5 * i - 3], KEYS[5 * i - 2]
   limit, alive = KEYS[5 * i - 1], KEYS[5 * i]
-  set = tonumber(call("GET", limit) or nil)
 end
 local function weigh(member) return tonumber(string.match(member, "|(%d+)$")) or 0 end
 local function taken()
@@ -66,6 +65,7 @@ local function note(sum)
   if ttl == -2 then call("DEL", used) else call("SET", used, text(sum), "PX", math.max(ttl, 0) + 1000) end
 end
 local function prune()
+  set = tonumber(call("GET", limit) or nil)
   local over = call("ZCOUNT", permits, "-inf", text(ms))
   if over > 1000 then over, more = 1000, 1 end
   if over > 0 then
@@ -93,10 +93,11 @@ local function put(hold, _, weight, lease)
   return ""
 end
 local function erase(member)
-  local sum = taken()
-  local gone = call("ZREM", permits, member)
-  if gone > 0 then note(sum - weigh(member)) end
-  return gone
+  if call("ZREM", permits, member) == 0 then return 0 end
+  local sum = tonumber(call("GET", used) or nil)
+  -- Without a sum the rest is counted when it matters.
+  if sum then note(sum - weigh(member)) end
+  return 1
 end
 local function drop(entry)
   local hold, weight = string.match(entry, "^(.-)|.-|(%d+)|")

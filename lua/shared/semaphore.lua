@@ -5,7 +5,6 @@ local ends, set
 local function at(i)
   used, queue, permits = KEYS[5 * i - 4], KEYS[5 * i - 3], KEYS[5 * i - 2]
   limit, alive = KEYS[5 * i - 1], KEYS[5 * i]
-  set = tonumber(call("GET", limit) or nil)
 end
 local function weigh(member) return tonumber(string.match(member, "|(%d+)$")) or 0 end
 local function taken()
@@ -21,6 +20,7 @@ local function note(sum)
   if ttl == -2 then call("DEL", used) else call("SET", used, text(sum), "PX", math.max(ttl, 0) + 1000) end
 end
 local function prune()
+  set = tonumber(call("GET", limit) or nil)
   local over = call("ZCOUNT", permits, "-inf", text(ms))
   if over > 1000 then over, more = 1000, 1 end
   if over > 0 then
@@ -48,10 +48,11 @@ local function put(hold, _, weight, lease)
   return ""
 end
 local function erase(member)
-  local sum = taken()
-  local gone = call("ZREM", permits, member)
-  if gone > 0 then note(sum - weigh(member)) end
-  return gone
+  if call("ZREM", permits, member) == 0 then return 0 end
+  local sum = tonumber(call("GET", used) or nil)
+  -- Without a sum the rest is counted when it matters.
+  if sum then note(sum - weigh(member)) end
+  return 1
 end
 local function drop(entry)
   local hold, weight = string.match(entry, "^(.-)|.-|(%d+)|")
