@@ -102,10 +102,10 @@ pub(crate) async fn acquire(
         lock = spec.name,
         owner = acquire.owner.as_ref().map(Owner::text)
     );
-    let measured = metrics::Attempt::new(spec);
+    let measured = metrics::Attempt::new(&**spec);
     let hold = acquire.repeat().instrument(span).await;
     let wait = core.now().since(now);
-    measured.ended(&hold, wait);
+    measured.ended(hold.as_ref().ok().map(Option::is_some), wait);
     let hold = hold?;
     if let Some(hold) = &hold {
         tracing::debug!(lock = spec.name, owner = %hold.owner_text(), ?wait, outcome = "acquired", "acquired");

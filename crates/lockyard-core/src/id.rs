@@ -12,6 +12,8 @@ use crate::backend::{Lane, Moment};
 use crate::cell::Cell;
 use crate::error::Error;
 use crate::lease::{Lease, margin};
+use crate::metrics::Measured;
+use crate::named::Named;
 use crate::owner::Owner;
 use crate::script::Family;
 
@@ -37,6 +39,27 @@ impl Spec {
             keys: self.keys.clone(),
             label: Some(label.into()),
         }
+    }
+
+    /// For a script that takes some of the keys.
+    #[must_use]
+    pub fn named(&self, keys: &[usize]) -> Arc<Named> {
+        Arc::new(Named {
+            kind: self.family.kind,
+            name: self.name.clone(),
+            keys: keys.iter().map(|at| self.keys[*at].clone()).collect(),
+            label: self.label.clone(),
+        })
+    }
+}
+
+impl Measured for Spec {
+    fn kind(&self) -> &'static str {
+        self.family.kind
+    }
+
+    fn label(&self) -> Option<&Arc<str>> {
+        self.label.as_ref()
     }
 }
 

@@ -3,12 +3,15 @@
 //! What each name means is told in the documentation of the crate `lockyard`.
 //! All have the labels `kind` and `label`; the name that the user gave is none, for there may be many of them.
 
+use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::Moment;
 use crate::core::Core;
 use crate::error::Error;
 use crate::id::Spec;
+use crate::runtime::Runtime;
 
 /// How a hold was lost.
 #[derive(Clone, Copy, Debug)]
@@ -21,27 +24,36 @@ pub(crate) enum Loss {
     Revoked,
 }
 
+/// Whose figures they are.
+pub trait Measured {
+    /// Which sort of primitive.
+    fn kind(&self) -> &'static str;
+
+    /// What the user calls it in metrics.
+    fn label(&self) -> Option<&Arc<str>>;
+}
+
 /// An acquire under way; dropped before it has ended, it counts as cancelled.
 pub(crate) struct Attempt<'a> {
-    spec: &'a Spec,
+    subject: &'a (dyn Measured + Sync),
     outcome: &'static str,
 }
 
 impl<'a> Attempt<'a> {
-    pub(crate) fn new(spec: &'a Spec) -> Self {
+    pub(crate) fn new(subject: &'a (dyn Measured + Sync)) -> Self {
         let outcome = "cancelled";
-        Self { spec, outcome }
+        Self { subject, outcome }
     }
 
-    /// It has ended after so long, with a hold or without.
-    pub(crate) fn ended<T>(mut self, result: &Result<Option<T>, Error>, wait: Duration) {
-        self.outcome = match result {
-            Ok(Some(_)) => "acquired",
-            Ok(None) => "busy",
-            Err(_) => "failed",
+    /// It has ended after so long; whether with what it was for, `None` for an error.
+    pub(crate) fn ended(mut self, acquired: Option<bool>, wait: Duration) {
+        self.outcome = match acquired {
+            Some(true) => "acquired",
+            Some(false) => "busy",
+            None => "failed",
         };
-        if let Ok(Some(_)) = result {
-            sample("lockyard_wait_seconds", self.spec, wait.as_secs_f64());
+        if acquired == Some(true) {
+            sample("lockyard_wait_seconds", self.subject, wait.as_secs_f64());
         }
     }
 }
@@ -49,7 +61,28 @@ impl<'a> Attempt<'a> {
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
         let outcome = Some(("outcome", self.outcome));
-        count("lockyard_acquires_total", self.spec, outcome);
+        count("lockyard_acquires_total", self.subject, outcome);
+    }
+}
+
+impl Runtime {
+    /// Measures work that acquires something without a hold: whether it did.
+    ///
+    /// # Errors
+    ///
+    /// Those of the work.
+    pub async fn measured<T>(
+        &self,
+        subject: &(dyn Measured + Sync),
+        work: impl Future<Output = Result<T, Error>>,
+        acquired: impl FnOnce(&T) -> bool,
+    ) -> Result<T, Error> {
+        let attempt = Attempt::new(subject);
+        let began = now(self.core());
+        let result = work.await;
+        let wait = began.map_or(Duration::ZERO, |began| self.core().now().since(began));
+        attempt.ended(result.as_ref().ok().map(acquired), wait);
+        result
     }
 }
 
@@ -97,30 +130,30 @@ pub(crate) fn renewal_failed(spec: &Spec) {
 type More = Option<(&'static str, &'static str)>;
 
 #[cfg(feature = "metrics")]
-fn count(name: &'static str, spec: &Spec, more: More) {
-    metrics::counter!(name, labels(spec, more)).increment(1);
+fn count(name: &'static str, subject: &dyn Measured, more: More) {
+    metrics::counter!(name, labels(subject, more)).increment(1);
 }
 
 #[cfg(not(feature = "metrics"))]
-fn count(_: &'static str, _: &Spec, _: More) {}
+fn count(_: &'static str, _: &dyn Measured, _: More) {}
 
 #[cfg(feature = "metrics")]
-fn sample(name: &'static str, spec: &Spec, value: f64) {
-    metrics::histogram!(name, labels(spec, None)).record(value);
+fn sample(name: &'static str, subject: &dyn Measured, value: f64) {
+    metrics::histogram!(name, labels(subject, None)).record(value);
 }
 
 #[cfg(not(feature = "metrics"))]
-fn sample(_: &'static str, _: &Spec, _: f64) {}
+fn sample(_: &'static str, _: &dyn Measured, _: f64) {}
 
 #[cfg(feature = "metrics")]
-fn labels(spec: &Spec, more: More) -> Vec<metrics::Label> {
+fn labels(subject: &dyn Measured, more: More) -> Vec<metrics::Label> {
     use metrics::{Label, SharedString};
-    let label = match &spec.label {
+    let label = match subject.label() {
         Some(label) => SharedString::from_shared(label.clone()),
         None => SharedString::const_str(""),
     };
     let mut labels = vec![
-        Label::from_static_parts("kind", spec.family.kind),
+        Label::from_static_parts("kind", subject.kind()),
         Label::new("label", label),
     ];
     labels.extend(more.map(|(key, value)| Label::from_static_parts(key, value)));
@@ -136,7 +169,7 @@ pub(crate) fn describe() {
     let name = "lockyard_contended_acquires_total";
     describe_counter!(name, "Acquires that had to wait");
     let (name, seconds) = ("lockyard_wait_seconds", Unit::Seconds);
-    describe_histogram!(name, seconds, "From an acquire to its hold");
+    describe_histogram!(name, seconds, "From an acquire to what it was for");
     let name = "lockyard_hold_seconds";
     describe_histogram!(name, seconds, "From a hold to the end of its guard");
     let name = "lockyard_queue_length";

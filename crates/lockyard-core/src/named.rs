@@ -5,16 +5,44 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::error::Error;
+use crate::metrics::Measured;
 use crate::name;
 use crate::runtime::Runtime;
 
 /// A name and the keys made of it, built once.
 #[derive(Debug)]
 pub struct Named {
+    /// Which sort of primitive.
+    pub kind: &'static str,
     /// The name that the user gave.
     pub name: String,
     /// The main key and its parts, as the scripts expect them.
     pub keys: Vec<Bytes>,
+    /// What metrics call it.
+    pub label: Option<Arc<str>>,
+}
+
+impl Named {
+    /// The same, under another label.
+    #[must_use]
+    pub fn labelled(&self, label: &str) -> Self {
+        Self {
+            kind: self.kind,
+            name: self.name.clone(),
+            keys: self.keys.clone(),
+            label: Some(label.into()),
+        }
+    }
+}
+
+impl Measured for Named {
+    fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    fn label(&self) -> Option<&Arc<str>> {
+        self.label.as_ref()
+    }
 }
 
 impl AsRef<[Bytes]> for Named {
@@ -29,10 +57,19 @@ impl Runtime {
     /// # Errors
     ///
     /// [`Error::InvalidName`].
-    pub fn named(&self, kind: &str, parts: &[&str], name: &str) -> Result<Arc<Named>, Error> {
+    pub fn named(
+        &self,
+        kind: &'static str,
+        parts: &[&str],
+        name: &str,
+    ) -> Result<Arc<Named>, Error> {
         let keys = name::keys(&self.core().prefix, kind, parts, name)?;
-        let name = name.to_owned();
-        Ok(Arc::new(Named { name, keys }))
+        Ok(Arc::new(Named {
+            kind,
+            name: name.to_owned(),
+            keys,
+            label: None,
+        }))
     }
 
     /// A text never used before, by any client.

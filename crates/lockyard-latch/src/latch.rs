@@ -80,6 +80,17 @@ impl Latch {
         &self.name
     }
 
+    /// The same latch, under a label of its own in metrics, where its name does not appear.
+    ///
+    /// It means something only with the feature `metrics` of the crate `lockyard`.
+    #[must_use]
+    pub fn with_label(mut self, label: impl AsRef<str>) -> Self {
+        if let Some(counted) = &mut self.counted {
+            counted.named = Arc::new(counted.named.labelled(label.as_ref()));
+        }
+        self
+    }
+
     /// The same latch, which opens by itself so long after it was set.
     ///
     /// A life time below 10 ms or above 10 years is [`Error::InvalidOption`] when the latch is set; fractions of a
@@ -228,7 +239,7 @@ impl Latch {
     ///
     /// As [`count`](Self::count), but for [`Error::Unreachable`].
     pub async fn wait(&self) -> Result<(), Error> {
-        let opened = self.runtime.opened(self.counted()?, Moment::NEVER).await?;
+        let opened = self.opened(Moment::NEVER).await?;
         debug_assert!(opened, "never is not over");
         Ok(())
     }
@@ -253,7 +264,15 @@ impl Latch {
             return Ok(self.count().await? == 0);
         }
         let until = self.runtime.after(wait);
-        self.runtime.opened(self.counted()?, until).await
+        self.opened(until).await
+    }
+
+    async fn opened(&self, until: Moment) -> Result<bool, Error> {
+        let counted = self.counted()?;
+        let work = self.runtime.opened(counted, until);
+        self.runtime
+            .measured(&*counted.named, work, |opened| *opened)
+            .await
     }
 
     fn counted(&self) -> Result<&Counted, Error> {

@@ -36,7 +36,7 @@ static INSPECT: LazyLock<Script> = LazyLock::new(|| Script::new(lockyard_lua::ra
 /// # What a call costs
 ///
 /// One round trip, also for a wait.
-/// While two commands that take permits are under way, further ones of the same client are gathered and sent as one
+/// While three commands that take permits are under way, further ones of the same client are gathered and sent as one
 /// command; then a call takes two round trips.
 ///
 /// # Examples
@@ -81,6 +81,17 @@ impl RateLimiter {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The same limiter, under a label of its own in metrics, where its name does not appear.
+    ///
+    /// It means something only with the feature `metrics` of the crate `lockyard`.
+    #[must_use]
+    pub fn with_label(mut self, label: impl AsRef<str>) -> Self {
+        if let Some(named) = &mut self.named {
+            *named = Arc::new(named.labelled(label.as_ref()));
+        }
+        self
     }
 
     /// The rate of this handle.
@@ -190,6 +201,13 @@ impl RateLimiter {
 
     async fn take(&self, permits: u32, until: Until) -> Result<Decision, Error> {
         let named = self.checked(permits)?;
+        let work = self.ask(named, permits, until);
+        self.runtime
+            .measured(&**named, work, Decision::is_allowed)
+            .await
+    }
+
+    async fn ask(&self, named: &Arc<Named>, permits: u32, until: Until) -> Result<Decision, Error> {
         let once = Once {
             script: &TAKE,
             named,

@@ -1,8 +1,8 @@
 //! How many permits there are: stored, changed, forgotten.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use lockyard_core::__private::{Arg, Handle, Kind, Named, Once, Script, Until};
+use lockyard_core::__private::{Arg, Handle, Kind, Once, Script, Until};
 use lockyard_core::Error;
 
 static LIMIT: LazyLock<Script> = LazyLock::new(|| Script::new(lockyard_lua::semaphore::LIMIT));
@@ -21,10 +21,7 @@ pub(crate) enum Change {
 pub(crate) async fn change(handle: &Handle, change: Change) -> Result<Option<u32>, Error> {
     let spec = handle.spec()?;
     // The scripts that store the limit know neither the queue nor who is alive.
-    let named = Arc::new(Named {
-        name: spec.name.clone(),
-        keys: [0, 2, 3].map(|at: usize| spec.keys[at].clone()).to_vec(),
-    });
+    let named = spec.named(&[0, 2, 3]);
     let Kind::Of(default) = handle.terms.kind else {
         return Err(handle.unexpected());
     };

@@ -1,10 +1,10 @@
 //! The guard.
 
 use std::future::Future;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use lockyard_core::__private::{Arg, Handle, Hold, Named, Script, exchange};
+use lockyard_core::__private::{Arg, Handle, Hold, Script, exchange};
 use lockyard_core::{Error, HoldState};
 
 use crate::limit::{self, Change};
@@ -229,9 +229,6 @@ impl SemaphorePermit {
 /// Has holds replaced by others with these weights.
 async fn replace(handle: &Handle, holds: Vec<Hold>, weights: &[u32]) -> Result<Vec<Hold>, Error> {
     let spec = handle.spec()?;
-    let named = Arc::new(Named {
-        name: spec.name.clone(),
-        keys: vec![spec.keys[2].clone()],
-    });
+    let named = spec.named(&[2]);
     exchange(handle.runtime(), &EXCHANGE, &named, holds, weights).await
 }

@@ -137,21 +137,23 @@
 //!
 //! # Metrics
 //!
-//! With the feature `metrics`, locks, read-write locks and semaphores are measured through the facade of the crate
+//! With the feature `metrics`, everything that waits is measured through the facade of the crate
 //! [`metrics`](https://docs.rs/metrics), for whatever recorder the program installs.
 //!
 //! | name | type | what | labels |
 //! |---|---|---|---|
 //! | `lockyard_acquires_total` | counter | acquires that have ended, nested ones as well | `outcome` = `acquired`, `busy` (somebody else had it for as long as the caller was ready to wait), `failed`, `cancelled` (the future was dropped) |
 //! | `lockyard_contended_acquires_total` | counter | acquires that had to wait | |
-//! | `lockyard_wait_seconds` | histogram | from an acquire to its hold | |
+//! | `lockyard_wait_seconds` | histogram | from an acquire to its hold, or to permits or an open latch | |
 //! | `lockyard_hold_seconds` | histogram | from a hold to the end of its guard | |
 //! | `lockyard_queue_length` | histogram | as an acquire joins the queue: how many of this client wait for that name, itself included | |
 //! | `lockyard_lost_holds_total` | counter | holds that were lost | `reason` = `expired` (the lease ran out), `gone` (from the server), `revoked` (by force) |
 //! | `lockyard_failed_renewals_total` | counter | renewals and checks of a hold that had no good answer, and are tried again | |
 //!
-//! All have two labels more: `kind` = `lock`, `rw`, `semaphore`, and `label`, which is empty unless
+//! All have two labels more: `kind` = `lock`, `rw`, `semaphore`, `rate`, `latch`, and `label`, which is empty unless
 //! [`with_label`](Lock::with_label) sets it; names do not appear, for there may be any number of them.
+//! Of rate limiters and latches there are the first and the third only: a call of a limiter counts as an acquire
+//! (`busy`: denied), and so does a wait for a latch (`busy`: not open in time); nothing of theirs is held.
 //! The example `metrics` exports them to Prometheus, and has a board for Grafana beside it.
 //!
 //! # Redis

@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use lockyard::{Client, Lease};
+use lockyard::{Client, Lease, Rate};
 use lockyard_testkit::{Server, eventually_async};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
@@ -188,4 +188,36 @@ async fn without_a_label_it_is_empty_and_kinds_differ() {
     lock.write().await.unwrap().release().await.unwrap();
     let labels = r#"kind="rw",label="",outcome="acquired""#;
     assert_eq!(value("lockyard_acquires_total", labels), 2.0);
+}
+
+// Red when a call of a limiter or a wait for a latch is not measured.
+#[tokio::test]
+async fn limiters_and_latches_count_calls_and_waits() {
+    let server = Server::start().unwrap();
+    let client = client(&server).await;
+    let counts = |kind: &str| {
+        ["acquired", "busy", "cancelled", "failed"].map(|outcome| {
+            let labels = format!(r#"kind="{kind}",label="f",outcome="{outcome}""#);
+            value("lockyard_acquires_total", &labels)
+        })
+    };
+    let rate = Rate::per_hour(1);
+    let limiter = client.rate_limiter("x", rate).with_label("f");
+    assert!(limiter.try_acquire(1).await.unwrap().is_allowed());
+    assert!(!limiter.try_acquire(1).await.unwrap().is_allowed());
+    server.command(&["SET", "lockyard:rate:{x}", "1"]).unwrap();
+    limiter.try_acquire(1).await.unwrap_err();
+    assert_eq!(counts("rate"), [1.0, 1.0, 0.0, 1.0]);
+
+    let latch = client.latch("x").with_label("f");
+    latch.wait().await.unwrap();
+    latch.try_set_count(1).await.unwrap();
+    assert!(!latch.wait_for(Duration::from_millis(20)).await.unwrap());
+    let cancelled = tokio::time::timeout(Duration::from_millis(20), latch.wait()).await;
+    assert!(cancelled.is_err());
+    assert_eq!(counts("latch"), [1.0, 1.0, 1.0, 0.0]);
+    for kind in ["rate", "latch"] {
+        let labels = format!(r#"kind="{kind}",label="f""#);
+        assert_eq!(value("lockyard_wait_seconds_count", &labels), 1.0);
+    }
 }
