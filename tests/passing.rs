@@ -119,13 +119,16 @@ async fn a_task_dropped_when_it_is_passed_the_lock_loses_nothing() {
             let lock = lock.clone();
             Box::pin(async move { lock.acquire().await })
         };
-        let mut futures: Vec<_> = (0..others + 1).map(|_| acquire()).collect();
-        for future in &mut futures {
-            begin(future.as_mut()).await;
-        }
-        until_waiting(&lock, 1).await;
-        // The first has been told of its place, and waits like the others.
+        let mut futures = vec![acquire()];
         begin(futures[0].as_mut()).await;
+        until_waiting(&lock, 1).await;
+        // Told of its place, it waits like the others, which share it.
+        begin(futures[0].as_mut()).await;
+        for _ in 0..others {
+            futures.push(acquire());
+            let last = futures.last_mut().unwrap();
+            begin(last.as_mut()).await;
+        }
         guard.release().await.unwrap();
         futures.drain(..dropped);
         let left = futures
@@ -138,6 +141,7 @@ async fn a_task_dropped_when_it_is_passed_the_lock_loses_nothing() {
     }
 }
 
+// Red when `Drop for Seat` does not end the asking.
 #[tokio::test]
 async fn a_task_dropped_while_it_asks_for_the_place_leaves_the_asking_to_the_next() {
     let server = Server::start().unwrap();
@@ -145,17 +149,51 @@ async fn a_task_dropped_while_it_asks_for_the_place_leaves_the_asking_to_the_nex
     let client = patient(&proxy.url()).await;
     let lock = client.lock("x");
     let guard = client.fair_lock("x").acquire().await.unwrap();
-    let mut first = Box::pin(lock.acquire());
+    let mut first = pin!(lock.acquire());
     begin(first.as_mut()).await;
-    let mut second = pin!(lock.acquire());
+    until_waiting(&lock, 1).await;
+    begin(first.as_mut()).await;
+    let mut second = Box::pin(lock.acquire());
     begin(second.as_mut()).await;
-    drop(first);
+    let mut third = pin!(lock.acquire());
+    begin(third.as_mut()).await;
+    guard.release().await.unwrap();
+    let guard = soon(first).await.unwrap();
+    // It is told to ask, and has asked.
     begin(second.as_mut()).await;
+    drop(second);
+    begin(third.as_mut()).await;
     until_waiting(&lock, 1).await;
     guard.release().await.unwrap();
-    soon(second).await.unwrap().release().await.unwrap();
+    soon(third).await.unwrap().release().await.unwrap();
     client.shutdown().await.unwrap();
     no_keys(&server);
+}
+
+// Red when whoever comes to a room with a place of its own keeps both.
+#[tokio::test]
+async fn tasks_that_ask_at_once_share_the_place_of_the_first_to_stand() {
+    let server = Server::start().unwrap();
+    let client = patient(&server.url()).await;
+    let lock = client.lock("x");
+    let guard = lock.acquire().await.unwrap();
+    let mut futures = [(); 5].map(|()| {
+        let lock = lock.clone();
+        Box::pin(async move { lock.acquire().await?.release().await })
+    });
+    for future in &mut futures {
+        begin(future.as_mut()).await;
+    }
+    until_waiting(&lock, 5).await;
+    for future in &mut futures {
+        begin(future.as_mut()).await;
+    }
+    until_waiting(&lock, 1).await;
+    guard.release().await.unwrap();
+    for task in futures.map(tokio::spawn) {
+        soon(task).await.unwrap().unwrap();
+    }
+    eventually_async(SOON, async || server.keys("*").unwrap().is_empty()).await;
 }
 
 #[tokio::test]

@@ -262,15 +262,16 @@ impl Acquire<'_> {
                     let due = sync.received.after(look);
                     state.queued(ask.claim.seq, ticket, due, sync.received);
                 });
+                self.contend();
                 if let Some(seat) = &mut self.seat
-                    && seat.queued(ask.claim.seq)
+                    && let Some(placed) = seat.queued(ask.claim.seq)
                 {
-                    // The place is no longer this task's alone.
-                    ask.claim.taken();
-                    self.contend();
+                    if placed {
+                        // The place is no longer this task's alone.
+                        ask.claim.taken();
+                    }
                     return Ok(Attempt::Again);
                 }
-                self.contend();
                 self.stand(ask.claim, ask.told).await
             }
             refused => {

@@ -1,7 +1,8 @@
 //! What handles, guards and the watchdog of one client share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -44,6 +45,8 @@ pub(crate) struct Core {
     pub(crate) finished: Notify,
     /// Whether the last handle is gone or the client shut down.
     pub(crate) closing: AtomicBool,
+    /// Whether tasks wait with others for a place; by the time it is read that may have changed.
+    pub(crate) crowded: AtomicBool,
     /// Whether one script may only touch keys of one slot.
     pub(crate) per_slot: AtomicBool,
 }
@@ -71,6 +74,7 @@ impl Core {
             wake: Notify::new(),
             finished: Notify::new(),
             closing: AtomicBool::new(false),
+            crowded: AtomicBool::new(false),
             per_slot: AtomicBool::new(false),
         }
     }
@@ -93,6 +97,7 @@ impl Core {
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.lock();
         let result = work(&mut state);
+        self.crowded.store(!state.rooms.is_empty(), Relaxed);
         if state
             .sleeps_until
             .is_some_and(|until| state.next_wake().is_some_and(|wake| wake < until))

@@ -78,7 +78,7 @@ fn on_message(core: &Core, message: &[u8], now: Moment) {
 
 fn granted(core: &Core, state: &mut State, seq: u64, us: u64, entry: &str, now: Moment) {
     let Some(id) = state.get(seq) else {
-        state.late.came_back(entry.as_bytes(), us, now);
+        state.late.came_back(seq, us, now);
         return;
     };
     if !matches!(id.phase, Phase::Asked(_) | Phase::Queued(..)) {

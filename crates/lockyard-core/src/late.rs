@@ -8,9 +8,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::ask;
 use crate::backend::Moment;
 use crate::breakages::broken;
-use crate::id::{Id, Spec};
+use crate::core::Core;
+use crate::id::{Id, Spec, Terms};
+use crate::owner::Owner;
 
 /// What is to be released when, in steps of a sixteenth of the validity, so that many go in one script.
 pub(crate) struct LateQueue {
@@ -30,7 +33,16 @@ pub(crate) struct Late {
     /// How often its release has failed.
     pub(crate) tries: u32,
     pub(crate) spec: Arc<Spec>,
-    pub(crate) entry: Bytes,
+    // Its entry is written anew when it is needed: a busy client keeps a hundred thousand of these.
+    seq: u64,
+    owner: Option<Owner>,
+    terms: Terms,
+}
+
+impl Late {
+    pub(crate) fn entry(&self, core: &Core) -> Bytes {
+        ask::entry(core, self.seq, self.owner.as_ref(), self.terms).0
+    }
 }
 
 impl LateQueue {
@@ -46,7 +58,7 @@ impl LateQueue {
     }
 
     /// Remembers an id, unless its acquire can no longer come.
-    pub(crate) fn push(&mut self, id: &Id, answered: bool, now: Moment) {
+    pub(crate) fn push(&mut self, seq: u64, id: &Id, answered: bool, now: Moment) {
         let until = id.sent.after(self.valid);
         if until <= now || broken("no second release") {
             return;
@@ -57,7 +69,9 @@ impl LateQueue {
             granted: id.granted,
             tries: 0,
             spec: id.spec.clone(),
-            entry: id.entry.clone(),
+            seq,
+            owner: id.owner.clone(),
+            terms: id.terms,
         };
         self.put(late, until);
     }
@@ -85,12 +99,10 @@ impl LateQueue {
         self.ripe.first_key_value().map(|(until, _)| *until)
     }
 
-    /// Takes those whose acquire can come no more.
-    pub(crate) fn take(&mut self, now: Moment) -> impl Iterator<Item = Late> {
+    /// Takes those whose acquire can come no more, as they are kept, for there may be thousands.
+    pub(crate) fn take(&mut self, now: Moment) -> BTreeMap<Moment, Vec<Late>> {
         let later = self.ripe.split_off(&now.after(Duration::from_nanos(1)));
         std::mem::replace(&mut self.ripe, later)
-            .into_values()
-            .flatten()
     }
 
     /// Forgets those whose release is answered: only a second copy of their acquire could undo it.
@@ -101,13 +113,13 @@ impl LateQueue {
         });
     }
 
-    /// The id of this entry, or of an entry that this one begins with, was granted at a server time: it has come back,
-    /// and is released at once, unless that is the grant by which it held.
-    pub(crate) fn came_back(&mut self, entry: &[u8], us: u64, now: Moment) {
+    /// The id was granted at a server time: it has come back, and is released at once, unless that is the grant by which
+    /// it held.
+    pub(crate) fn came_back(&mut self, seq: u64, us: u64, now: Moment) {
         let found = self.ripe.values_mut().find_map(|late| {
             let at = late
                 .iter()
-                .position(|late| entry.starts_with(&late.entry) && late.granted != Some(us))?;
+                .position(|late| late.seq == seq && late.granted != Some(us))?;
             Some(late.swap_remove(at))
         });
         self.ripe.retain(|_, late| !late.is_empty());

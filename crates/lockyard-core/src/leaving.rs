@@ -41,7 +41,7 @@ impl State {
                 held.cell.lose();
                 id.phase = Phase::Lost(held);
                 // While guards are left nobody releases what a late copy of its acquire brings back.
-                self.late.push(id, true, now);
+                self.late.push(seq, id, true, now);
             }
             phase => {
                 id.phase = phase;
@@ -140,13 +140,13 @@ impl State {
             tries: 0,
             lane,
         });
-        self.late.push(id, answered, now);
+        self.late.push(seq, id, answered, now);
     }
 
     /// The acquire left nothing, unless a second copy of it is under way.
     pub(crate) fn dismiss(&mut self, seq: u64, now: Moment) {
         if let Some(id) = self.ids.get(&seq) {
-            self.late.push(id, true, now);
+            self.late.push(seq, id, true, now);
         }
         self.finish(seq);
     }

@@ -50,23 +50,22 @@ impl Release {
         })
     }
 
+    /// Of an id whose acquire can come no more.
+    pub(crate) fn late(core: &Core, late: Late) -> Self {
+        Self {
+            spec: late.spec.clone(),
+            entry: late.entry(core),
+            of: Of::Late(late),
+            lane: Lane::Watchdog,
+        }
+    }
+
     fn is_news(&self) -> bool {
         match &self.of {
             Of::Id(_) => true,
             Of::Late(late) => late.tries == 0,
         }
     }
-}
-
-/// Takes those whose acquire can come no more.
-pub(crate) fn take_late(state: &mut State, now: Moment) -> Vec<Release> {
-    let release = |late: Late| Release {
-        spec: late.spec.clone(),
-        entry: late.entry.clone(),
-        of: Of::Late(late),
-        lane: Lane::Watchdog,
-    };
-    state.late.take(now).map(release).collect()
 }
 
 /// Splits releases into batches: one family and one lane each, grouped by key, and where the server wants it by slot.

@@ -2,13 +2,15 @@
 //!
 //! It is the local mutex that people put in front of a distributed one, without its unfairness.
 //!
-//! 1. While tasks wait, a place of theirs is in the queue, or one of them is asking for it.
-//! 2. The place has the arrival of the task that asked for it, so it is no worse off than without the others.
-//! 3. A hold is passed on while it is sure, and at most 10 ms long; then the first in the queue has its turn.
-//! 4. A hold whose owner anybody has asked for is not passed on: another process may have entered it.
+//! 1. Whoever finds no room asks alone; once it stands in the queue, its place is a room's for those who come later.
+//! 2. While tasks wait in a room, a place of theirs is in the queue, or one of them is asking for it.
+//! 3. The place has the arrival of the task that asked for it, so it is no worse off than without the others.
+//! 4. A hold is passed on while it is sure, and at most 10 ms long; then the first in the queue has its turn.
+//! 5. A hold whose owner anybody has asked for is not passed on: another process may have entered it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -67,6 +69,9 @@ pub(crate) struct Seat {
 }
 
 enum Part {
+    /// It asks for itself; there may be no room.
+    Alone,
+    /// It asks for all in the room.
     Asks,
     Waits(oneshot::Receiver<Turn>),
     /// It has been served.
@@ -74,27 +79,22 @@ enum Part {
 }
 
 impl Seat {
-    /// Enters the room, as the one that asks if there is none.
+    /// Enters the room, if others wait in it.
     pub(crate) fn take(core: &Arc<Core>, spec: &Spec, terms: Terms, came: Moment) -> Self {
-        let door = door(spec, terms);
-        let arrival = (came, core.number());
-        let part = core.with(|state| {
-            let room = state.rooms.0.entry(door.clone()).or_default();
-            match room.place {
-                Place::None => {
-                    room.place = Place::Asked;
-                    Part::Asks
+        let mut seat = Self {
+            core: core.clone(),
+            door: door(spec, terms),
+            arrival: (came, core.number()),
+            part: Part::Alone,
+        };
+        if core.crowded.load(Relaxed) {
+            core.with(|state| {
+                if let Some(room) = state.rooms.0.get_mut(&seat.door) {
+                    seat.part = Part::Waits(room.join(seat.arrival));
                 }
-                Place::Asked | Place::Queued(_) => Part::Waits(room.join(arrival)),
-            }
-        });
-        let core = core.clone();
-        Self {
-            core,
-            door,
-            arrival,
-            part,
+            });
         }
+        seat
     }
 
     pub(crate) fn waits(&self) -> bool {
@@ -149,24 +149,28 @@ impl Seat {
         });
     }
 
-    /// The id that it asked for stands in the queue, for all; `false` if it does not wait any more.
-    pub(crate) fn queued(&mut self, seq: u64) -> bool {
-        let told = self.core.with(|state| {
+    /// The id that it asked for stands in the queue, and the task with others in the room; whether by that place, `None`
+    /// if it does not wait any more.
+    pub(crate) fn queued(&mut self, seq: u64) -> Option<bool> {
+        let (door, arrival) = (&self.door, self.arrival);
+        let alone = matches!(self.part, Part::Alone);
+        let (told, placed) = self.core.with(|state| {
             let id = state.ids.get_mut(&seq)?;
             let Phase::Queued(waiter, _) = &mut id.phase else {
                 return None;
             };
+            if alone && let Some(room) = state.rooms.0.get_mut(door) {
+                // Somebody else's place was there before.
+                return Some((room.join(arrival), false));
+            }
             *waiter = Waiter::Room;
-            let room = state.rooms.0.entry(self.door.clone()).or_default();
+            let room = state.rooms.0.entry(door.clone()).or_default();
             room.place = Place::Queued(seq);
             room.trouble = None;
-            Some(room.join(self.arrival))
-        });
-        match told {
-            Some(told) => self.part = Part::Waits(told),
-            None => return false,
-        }
-        true
+            Some((room.join(arrival), true))
+        })?;
+        self.part = Part::Waits(told);
+        Some(placed)
     }
 }
 
@@ -174,11 +178,11 @@ impl Drop for Seat {
     fn drop(&mut self) {
         let now = self.core.now();
         let part = std::mem::replace(&mut self.part, Part::Done);
-        if matches!(part, Part::Done) {
+        if matches!(part, Part::Alone | Part::Done) {
             return;
         }
         self.core.with(|state| match part {
-            Part::Done => {}
+            Part::Alone | Part::Done => {}
             Part::Asks => state.end_asking(&self.door),
             Part::Waits(mut told) => {
                 state.leave_room(&self.door, self.arrival, now);
@@ -194,6 +198,10 @@ impl Drop for Seat {
 }
 
 impl Rooms {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// How many tasks wait for a key, and how many places in its queue are theirs.
     pub(crate) fn waiting(&self, key: &Bytes) -> (usize, usize) {
         let doors = (key.clone(), Duration::ZERO)..=(key.clone(), Duration::MAX);
@@ -297,6 +305,9 @@ impl State {
 
     /// Passes a hold without guards on to the next task, if one waits and that is as good as a release; whether it did.
     pub(crate) fn pass(&mut self, seq: u64, now: Moment) -> bool {
+        if self.rooms.is_empty() {
+            return false;
+        }
         let waiter_timeout = self.waiter_timeout;
         let Some(door) = self.door(seq) else {
             return false;
@@ -329,6 +340,9 @@ impl State {
 
     /// The place that nobody needs when this hold ends: it is to be released before the hold.
     pub(crate) fn take_spare(&mut self, seq: u64) -> Option<u64> {
+        if self.rooms.is_empty() {
+            return None;
+        }
         let door = self.door(seq)?;
         let room = self.rooms.0.get(&door)?;
         let Place::Queued(place) = room.place else {

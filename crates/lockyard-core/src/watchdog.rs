@@ -7,6 +7,7 @@
 //! 2. Batches are sent one after another; once one had no answer the others no longer wait for it.
 //! 3. It ends when the client has ended and nothing is left to release.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::task::Waker;
@@ -22,6 +23,7 @@ use crate::countdown;
 use crate::gather;
 use crate::id::Phase;
 use crate::inbox;
+use crate::late::Late;
 use crate::metrics::{self, Loss};
 use crate::opening;
 use crate::releases::{self, Release};
@@ -36,6 +38,7 @@ const TICK: Duration = Duration::from_secs(1);
 struct Work {
     renewals: Vec<Renewal>,
     releases: Vec<Release>,
+    late: BTreeMap<Moment, Vec<Late>>,
 }
 
 /// Runs until the client has ended.
@@ -91,7 +94,7 @@ pub(crate) async fn run(core: Arc<Core>, mut events: UnboundedReceiver<Event>) {
 
 fn collect(state: &mut State, now: Moment, look: Duration) -> Work {
     let mut work = Work {
-        releases: releases::take_late(state, now),
+        late: state.late.take(now),
         ..Work::default()
     };
     for seq in state.take_due(now, look) {
@@ -125,7 +128,10 @@ fn collect(state: &mut State, now: Moment, look: Duration) -> Work {
     work
 }
 
-fn spawn(core: &Arc<Core>, tasks: &mut JoinSet<Vec<Vec<Renewal>>>, work: Work) {
+fn spawn(core: &Arc<Core>, tasks: &mut JoinSet<Vec<Vec<Renewal>>>, mut work: Work) {
+    let late = work.late.into_values().flatten();
+    let late = late.map(|late| Release::late(core, late));
+    work.releases.extend(late);
     let batches = renewal::batches(core, work.renewals);
     if !batches.is_empty() {
         tasks.spawn(renew(core.clone(), batches));
