@@ -5,7 +5,8 @@ use lockyard::{Client, Error, HoldState, Lock, LockGuard};
 use lockyard_testkit::{Action, Proxy, Rule, Server, eventually_async};
 
 use crate::support::{
-    SOON, Script, begin, cache_scripts, drop_after, ms, options, patient, soon, variant,
+    SOON, Script, begin, cache_scripts, connect_in_the_end, drop_after, ms, options, patient, soon,
+    variant,
 };
 
 /// More than go alone at once.
@@ -264,5 +265,23 @@ fn a_runtime_that_is_driven_no_more_holds_up_nobody_in_another() {
         guards.push(main.block_on(soon(unasked)).unwrap());
         main.block_on(release_all(guards));
         drop(driven_no_more);
+    }
+}
+
+// Red when only the task that sends what is gathered ends the calls whose time is over.
+#[test]
+fn calls_end_in_time_though_the_runtime_that_connected_stands_still() {
+    let server = Server::start().unwrap();
+    let still = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let options = options(&server.url()).operation_timeout(ms(300));
+    let client = still.block_on(connect_in_the_end(options));
+    let main = tokio::runtime::Runtime::new().unwrap();
+    let locks = locks(&client);
+    let calls = join_all(locks.iter().map(Lock::try_acquire));
+    for result in main.block_on(soon(calls)) {
+        assert_eq!(variant(&result.unwrap_err()), "Unreachable");
     }
 }

@@ -6,7 +6,6 @@
 //! While the server answers a gathered call waits for a round trip at most, and in no case for more than 10 ms.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -63,23 +62,25 @@ impl Item {
 /// What a call is answered: a reply as if it had been alone, and just before when it was sent.
 type Answered = Result<(Reply, Moment), Fault>;
 
-struct Gathered {
-    item: Item,
-    /// When it wants no answer any more.
+/// Who asked, and until when there is any use in an answer.
+struct Asked {
     until: Moment,
-    /// Who asked, until that is answered.
-    asked: Option<oneshot::Sender<Answered>>,
+    tell: oneshot::Sender<Answered>,
 }
 
-impl Gathered {
-    fn is_wanted(&self) -> bool {
-        self.asked.as_ref().is_some_and(|asked| !asked.is_closed())
-    }
+/// Who asked for each call of a command, until that is answered.
+struct Sent {
+    asked: Vec<Option<Asked>>,
+    /// When the time of the first is over.
+    first: Moment,
+}
 
-    fn answer(&mut self, answer: Answered) {
-        if let Some(asked) = self.asked.take() {
-            // Whoever asked may be gone.
-            let _ = asked.send(answer);
+impl Sent {
+    fn new(asked: Vec<Option<Asked>>) -> Self {
+        let first = asked.iter().flatten().map(|asked| asked.until).min();
+        Self {
+            asked,
+            first: first.unwrap_or(Moment::NEVER),
         }
     }
 }
@@ -88,6 +89,9 @@ impl Gathered {
 #[derive(Default)]
 pub(crate) struct Gate {
     calls: BTreeMap<usize, Calls>,
+    /// Who waits for each gathered command that is under way; the watchdog tells them when their time is over, for
+    /// the task that sends it may not be polled.
+    sent: BTreeMap<u64, Sent>,
     /// Whether nobody sends any more what has waited for too long.
     over: bool,
 }
@@ -95,7 +99,7 @@ pub(crate) struct Gate {
 struct Calls {
     script: &'static Script,
     under_way: usize,
-    gathered: VecDeque<Gathered>,
+    gathered: VecDeque<(Item, Asked)>,
     /// When those that are gathered are sent in any case.
     overdue: Moment,
 }
@@ -111,9 +115,12 @@ impl Gate {
         })
     }
 
-    /// When the first are sent in any case.
+    /// When the first are sent in any case, or have waited for their answer for too long.
     pub(crate) fn first(&self) -> Option<Moment> {
-        self.calls.values().map(|calls| calls.overdue).min()
+        let overdue = self.calls.values().map(|calls| calls.overdue);
+        overdue
+            .chain(self.sent.values().map(|sent| sent.first))
+            .min()
     }
 
     /// The watchdog ends: whatever is gathered is given up, and from now on each call goes alone.
@@ -122,6 +129,7 @@ impl Gate {
         self.calls
             .values_mut()
             .for_each(|calls| calls.gathered.clear());
+        self.sent.clear();
     }
 
     /// Begins one more command of each script whose calls have waited for too long.
@@ -133,27 +141,53 @@ impl Gate {
         };
         overdue.map(begin).collect()
     }
+
+    /// Tells those whose time is over.
+    fn end_late(&mut self, now: Moment) {
+        for sent in self.sent.values_mut().filter(|sent| sent.first <= now) {
+            for asked in &mut sent.asked {
+                if let Some(asked) = asked.take_if(|asked| asked.until <= now) {
+                    answer(Some(asked), Err(Fault::late()));
+                }
+            }
+            *sent = Sent::new(std::mem::take(&mut sent.asked));
+        }
+        self.sent.retain(|_, sent| sent.first != Moment::NEVER);
+    }
+
+    /// Until when the last of them wants the answer to a command that is about to be sent; forgets whose caller is
+    /// gone: that has been given up already, and is not to come after its release.
+    fn wanted(&mut self, number: u64, batch: &mut Vec<Item>) -> Option<Moment> {
+        let asked = self.sent.remove(&number)?.asked;
+        let wanted = |asked: &Asked| !asked.tell.is_closed();
+        let both = batch.drain(..).zip(asked);
+        let (left, asked): (_, Vec<_>) = both
+            .filter(|(_, asked)| asked.as_ref().is_some_and(wanted))
+            .unzip();
+        *batch = left;
+        let last = asked.iter().flatten().map(|asked| asked.until).max()?;
+        self.sent.insert(number, Sent::new(asked));
+        Some(last)
+    }
 }
 
 impl Calls {
-    fn gather(&mut self, call: Gathered, now: Moment) {
+    fn gather(&mut self, item: Item, asked: Asked, now: Moment) {
         if self.gathered.is_empty() {
             self.overdue = now.after(LONGEST);
         }
-        self.gathered.push_back(call);
+        self.gathered.push_back((item, asked));
     }
 
-    /// One command is answered; what takes its place.
-    fn next(&mut self, now: Moment) -> Vec<Gathered> {
+    /// One command is answered; what takes its place, and who asked for it.
+    fn next(&mut self, now: Moment) -> (Vec<Item>, Vec<Option<Asked>>) {
         let most = BATCH.min(self.gathered.len());
-        let next: Vec<Gathered> = self.gathered.drain(..most).collect();
+        let next = self.gathered.drain(..most);
+        let next = next.map(|(item, asked)| (item, Some(asked))).unzip();
         self.overdue = match self.gathered.is_empty() {
             true => Moment::NEVER,
             false => now.after(LONGEST),
         };
-        if next.is_empty() {
-            self.under_way -= 1;
-        }
         next
     }
 }
@@ -169,10 +203,9 @@ pub(crate) async fn call(core: &Arc<Core>, item: Item, timeout: Duration) -> Ans
             calls.under_way += 1;
             return Ok(item);
         }
-        let (asked, answered) = oneshot::channel();
+        let (tell, answered) = oneshot::channel();
         let until = now.after(timeout);
-        let asked = Some(asked);
-        calls.gather(Gathered { item, until, asked }, now);
+        calls.gather(item, Asked { until, tell }, now);
         Err(answered)
     });
     match entered {
@@ -187,9 +220,14 @@ pub(crate) async fn call(core: &Arc<Core>, item: Item, timeout: Duration) -> Ans
     }
 }
 
-/// Sends what has waited for too long: a turn ends when its caller is polled, and some callers are not.
+/// Sends what has waited for too long, for a turn ends when its caller is polled, and some callers are not; and ends
+/// the calls whose time is over.
 pub(crate) fn send_overdue(core: &Arc<Core>, now: Moment) {
-    for script in core.with(|state| state.gate.begin_overdue(now)) {
+    let overdue = core.with(|state| {
+        state.gate.end_late(now);
+        state.gate.begin_overdue(now)
+    });
+    for script in overdue {
         drop(Turn {
             core: core.clone(),
             script,
@@ -207,62 +245,69 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let (core, script) = (self.core.clone(), self.script);
         let now = core.now();
-        let next = core.with(|state| state.gate.of(script).next(now));
+        let number = core.number();
+        let next = core.with(|state| {
+            let calls = state.gate.of(script);
+            let (next, asked) = calls.next(now);
+            match next.is_empty() {
+                true => calls.under_way -= 1,
+                false => drop(state.gate.sent.insert(number, Sent::new(asked))),
+            }
+            next
+        });
         if !next.is_empty() {
             let turn = Self {
                 core: core.clone(),
                 script,
             };
-            core.backend.spawn(Box::pin(together(turn, next)));
+            core.backend.spawn(Box::pin(together(turn, number, next)));
         }
     }
 }
 
-async fn together(turn: Turn, mut batch: Vec<Gathered>) {
-    // Whose caller is gone has been given up already, and is not to come after its release.
-    batch.retain(Gathered::is_wanted);
-    let Some(last) = batch.iter().map(|call| call.until).max() else {
+async fn together(turn: Turn, number: u64, mut batch: Vec<Item>) {
+    let (core, script) = (&turn.core, turn.script);
+    let Some(last) = core.with(|state| state.gate.wanted(number, &mut batch)) else {
         return;
     };
-    let (core, script) = (&turn.core, turn.script);
     let (keys, args) = words(&batch);
     let timeout = last.since(core.now());
-    let mut reply = pin!(core.call(Lane::Caller, script, &keys, &args, timeout));
-    let reply = loop {
-        // One alarm for all of them, and not for each.
-        let waiting = batch.iter().filter(|call| call.asked.is_some());
-        let first = waiting.map(|call| call.until).min();
-        tokio::select! {
-            biased;
-            reply = &mut reply => break reply,
-            () = core.sleep_until(first.unwrap_or(Moment::NEVER)) => {
-                let now = core.now();
-                let overdue = batch.iter_mut().filter(|call| call.until <= now);
-                overdue.for_each(|call| call.answer(Err(Fault::late())));
-            }
-        }
-    };
+    let reply = core.call(Lane::Caller, script, &keys, &args, timeout).await;
+    let asked = core.with(|state| state.gate.sent.remove(&number));
+    let asked = asked.map_or_else(Vec::new, |sent| sent.asked);
     match reply {
         Ok((reply, sent)) => {
-            let parts = parts(&batch, reply);
-            for (call, part) in batch.iter_mut().zip(parts) {
-                call.answer(Ok((part, sent)));
+            for (asked, part) in asked.into_iter().zip(parts(&batch, reply)) {
+                answer(asked, Ok((part, sent)));
             }
         }
-        Err(fault) if batch.len() > 1 && fault.may_be_of_one(core) => one_by_one(core, batch).await,
-        Err(fault) => batch
-            .iter_mut()
-            .for_each(|call| call.answer(Err(fault.clone()))),
+        Err(fault) if batch.len() > 1 && fault.may_be_of_one(core) => {
+            one_by_one(core, batch, asked).await;
+        }
+        Err(fault) => {
+            for asked in asked {
+                answer(asked, Err(fault.clone()));
+            }
+        }
+    }
+}
+
+fn answer(asked: Option<Asked>, answer: Answered) {
+    if let Some(asked) = asked {
+        // Whoever asked may be gone.
+        let _ = asked.tell.send(answer);
     }
 }
 
 /// Sends each alone, after the server has refused the whole command before running it, perhaps because of one call.
-async fn one_by_one(core: &Core, batch: Vec<Gathered>) {
-    for mut call in batch {
-        if call.is_wanted() {
-            let left = call.until.since(core.now());
-            let answer = call.item.alone(core, Lane::Caller, left).await;
-            call.answer(answer);
+async fn one_by_one(core: &Core, batch: Vec<Item>, asked: Vec<Option<Asked>>) {
+    for (item, asked) in batch.into_iter().zip(asked) {
+        if let Some(asked) = asked
+            && !asked.tell.is_closed()
+        {
+            let left = asked.until.since(core.now());
+            let reply = item.alone(core, Lane::Caller, left).await;
+            answer(Some(asked), reply);
         }
     }
 }
@@ -285,18 +330,18 @@ impl Fault {
 }
 
 /// Keys and arguments of one command for all; the earliest validity counts.
-fn words(batch: &[Gathered]) -> (Vec<Bytes>, Vec<Arg>) {
+fn words(batch: &[Item]) -> (Vec<Bytes>, Vec<Arg>) {
     let earliest = |at: usize| {
-        let args = batch.iter().map(|call| &call.item.args[at]);
+        let args = batch.iter().map(|item| &item.args[at]);
         args.min_by_key(|arg| match arg {
             Arg::Number(number) => *number,
             Arg::Text(_) => 0,
         })
     };
-    let shared = batch.first().map_or(0, |call| call.item.shared);
+    let shared = batch.first().map_or(0, |item| item.shared);
     let mut args: Vec<Arg> = (0..shared).filter_map(earliest).cloned().collect();
     let mut keys = Vec::new();
-    for Gathered { item, .. } in batch {
+    for item in batch {
         keys.extend_from_slice((*item.keys).as_ref());
         args.extend_from_slice(&item.args[item.shared..]);
     }
@@ -304,11 +349,11 @@ fn words(batch: &[Gathered]) -> (Vec<Bytes>, Vec<Arg>) {
 }
 
 /// Splits a reply into what each would have been answered alone; what is left over goes to the first.
-fn parts(batch: &[Gathered], reply: Reply) -> Vec<Reply> {
+fn parts(batch: &[Item], reply: Reply) -> Vec<Reply> {
     let Reply::Array(mut all) = reply else {
         return vec![reply; batch.len()];
     };
-    let own = batch.iter().map(|call| call.item.answers);
+    let own = batch.iter().map(|item| item.answers);
     let mut extra = all.split_off(all.len().min(1 + own.clone().sum::<usize>()));
     let mut all = all.into_iter();
     let first: Vec<Reply> = all.by_ref().take(1).collect();
