@@ -14,6 +14,7 @@ use crate::cell::Cell;
 use crate::error::Error;
 use crate::hold::Hold;
 use crate::id::{Id, Phase, Share, Terms};
+use crate::lease::Lease;
 use crate::named::Named;
 use crate::once::{Once, Until};
 use crate::runtime::Runtime;
@@ -46,7 +47,8 @@ pub async fn exchange(
         name: named.name.clone(),
     };
     let spec = go.first().ok_or_else(lost)?.spec.clone();
-    let rest = core.with(|state| go.iter().map(|hold| rest(state, hold)).collect());
+    let now = core.now();
+    let rest = core.with(|state| go.iter().map(|hold| rest(state, hold, now)).collect());
     let rest: Option<Vec<Rest>> = rest;
     let rest = rest.and_then(|all| all.into_iter().reduce(|one, other| one.least(&other)));
     let rest = rest.ok_or_else(lost)?;
@@ -111,7 +113,7 @@ pub async fn exchange(
     come
 }
 
-fn rest(state: &State, hold: &Hold) -> Option<Rest> {
+fn rest(state: &State, hold: &Hold, now: Moment) -> Option<Rest> {
     let id = state.get(hold.seq)?;
     let Phase::Held(held) = &id.phase else {
         return None;
@@ -120,24 +122,40 @@ fn rest(state: &State, hold: &Hold) -> Option<Rest> {
         terms: id.terms,
         since: held.cell.since,
         deadline: held.cell.deadline(),
-        due: state.due(hold.seq),
+        // The answer to a renewal that is under way comes too late for what comes.
+        due: if id.flying { now } else { state.due(hold.seq) },
         share: *held.shares.first()?,
     })
 }
 
 impl Rest {
-    /// The terms of the first, and of the times the earliest.
+    /// The terms of the first but for the lease; of all times the earliest.
     fn least(self, other: &Self) -> Self {
+        let lease = shorter(self.share.lease, other.share.lease);
         Self {
+            terms: Terms {
+                lease,
+                ..self.terms
+            },
             since: self.since.min(other.since),
             deadline: self.deadline.min(other.deadline),
             due: self.due.min(other.due),
             share: Share {
                 ends: self.share.ends.min(other.share.ends),
+                lease,
                 ..self.share
             },
-            ..self
         }
+    }
+}
+
+/// A lease that nobody renews is shorter than one that the watchdog does.
+fn shorter(one: Lease, other: Lease) -> Lease {
+    match (one, other) {
+        (Lease::Fixed(_), Lease::Renewed(_)) => one,
+        (Lease::Renewed(_), Lease::Fixed(_)) => other,
+        _ if one.duration() <= other.duration() => one,
+        _ => other,
     }
 }
 

@@ -141,7 +141,7 @@ impl SemaphorePermit {
         }
     }
 
-    /// Makes one of two; its lease is the shorter of theirs.
+    /// Makes one of two; its lease is the shorter of theirs, and a fixed one is shorter than a renewed one.
     ///
     /// # Redis
     ///
