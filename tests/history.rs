@@ -10,7 +10,8 @@
 //!    before its deadline.
 //! 4. Fencing tokens grow from holder to holder, and lost stays lost.
 //! 5. Nobody is let in before somebody who stood in front in the queue, and stays there.
-//! 6. Every attempt ends, and what it left on the server is gone a bounded time later.
+//! 6. A semaphore counts as held what is held.
+//! 7. Every attempt ends, and what it left on the server is gone a bounded time later.
 //!
 //! Where somebody takes holds away on the server ([`Upheaval`]), 2 and 3 may break, but only for a bounded time.
 
@@ -125,6 +126,8 @@ pub(crate) struct Sample {
     pub(crate) holders: Vec<Holder>,
     /// The lock's keys that had no TTL.
     pub(crate) forever: Vec<String>,
+    /// How many permits too many, or too few, the semaphore counts as held.
+    pub(crate) miscounted: i64,
     /// The hold ids of those who waited, in order.
     pub(crate) queue: Vec<String>,
 }

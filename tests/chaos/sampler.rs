@@ -13,9 +13,11 @@ use crate::history::{Holder, Sample};
 
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// For each lock, of five keys: its living holds and their values, its keys without a TTL, and its queue.
+/// For each lock, of five keys: its living holds and their values, its keys without a TTL, its queue, and whether the sum
+/// of its permits is wrong.
 ///
-/// Holds are the fields of a hash that comes first, and the members of a sorted set that comes last.
+/// Holds are the fields of a hash that comes first, and the members of a sorted set that comes last; if the first is a
+/// string, it is the sum of those.
 const SCRIPT: &str = r#"#!lua flags=no-writes
 local time = redis.call("TIME")
 local ms = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -37,10 +39,15 @@ for k = 1, #KEYS, 5 do
     living[#living + 1] = hold or member
     living[#living + 1] = permits and "p" .. permits or "r"
   end
+  local sum = 0
+  for _, member in ipairs(redis.call("ZRANGE", KEYS[k + 4], 0, -1)) do
+    sum = sum + (string.match(member, "|(%d+)$") or 0)
+  end
+  local said = not hashed and sum > 0 and tonumber(redis.call("GET", KEYS[k]) or nil) or sum
   for i = k, k + 4 do
     if redis.call("PTTL", KEYS[i]) == -1 then forever[#forever + 1] = KEYS[i] end
   end
-  reply[#reply + 1] = {living, forever, redis.call("ZRANGE", KEYS[k + 1], 0, -1)}
+  reply[#reply + 1] = {living, forever, redis.call("ZRANGE", KEYS[k + 1], 0, -1), said - sum}
 end
 return reply
 "#;
@@ -90,10 +97,10 @@ fn take(server: &Server, prefix: &str, locks: &[String], samples: &mut Vec<Sampl
     ];
     words.extend(keys);
     let from = now();
-    let reply = server.query::<Vec<(Vec<String>, Vec<String>, Vec<String>)>>(&words);
+    let reply = server.query::<Vec<(Vec<String>, Vec<String>, Vec<String>, i64)>>(&words);
     let until = now();
     let seen = locks.iter().zip(reply.unwrap_or_default());
-    samples.extend(seen.map(|(lock, (holds, forever, queue))| {
+    samples.extend(seen.map(|(lock, (holds, forever, queue, miscounted))| {
         Sample {
             from,
             until,
@@ -103,6 +110,7 @@ fn take(server: &Server, prefix: &str, locks: &[String], samples: &mut Vec<Sampl
                 .map(|pair| Holder::parse(&pair[0], &pair[1]).unwrap())
                 .collect(),
             forever,
+            miscounted,
             queue: queue
                 .iter()
                 .map(|entry| entry.split('|').next().unwrap_or_default().to_owned())

@@ -52,6 +52,8 @@ pub(crate) enum Finding {
     Phantom(Sample, Holder),
     /// A key without a TTL.
     Forever(Sample),
+    /// A semaphore counts permits that nobody holds, or does not count what somebody does.
+    Miscounted(Sample),
     /// A key was left at the end.
     LeftBehind(String),
 }
@@ -120,6 +122,7 @@ impl fmt::Display for Finding {
                 sample.lock, sample.from
             ),
             Self::Forever(sample) => write!(f, "keys without a TTL: {:?}", sample.forever),
+            Self::Miscounted(sample) => write!(f, "permits miscounted: {sample:?}"),
             Self::LeftBehind(key) => write!(f, "left behind: {key}"),
         }
     }

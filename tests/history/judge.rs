@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::claim::{Attempt, Claim};
 use super::finding::Finding;
-use super::permits::{believed_beyond, granted_beyond};
+use super::permits::{believed_beyond, granted_beyond, miscounted};
 use super::{History, Holder, Nanos, Sample, Share, What};
 
 /// Finds what breaks a promise.
@@ -27,6 +27,7 @@ pub(crate) fn judge(history: &History) -> Vec<Finding> {
         findings.extend(granted_beyond(history, samples));
         findings.extend(overtaken(samples));
         findings.extend(forever(samples));
+        findings.extend(miscounted(samples));
     }
     findings.extend(phantoms(history, &attempts));
     findings.extend(history.left_behind.iter().cloned().map(Finding::LeftBehind));

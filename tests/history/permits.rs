@@ -50,6 +50,13 @@ pub(crate) fn believed_beyond(history: &History, claims: &[&Claim]) -> Vec<Findi
     findings
 }
 
+pub(crate) fn miscounted(samples: &[&Sample]) -> Vec<Finding> {
+    let wrong = samples.iter().filter(|sample| sample.miscounted != 0);
+    wrong
+        .map(|sample| Finding::Miscounted((*sample).clone()))
+        .collect()
+}
+
 fn sum(shares: impl Iterator<Item = Share>) -> u64 {
     let permits = shares.map(|share| match share {
         Share::Permits(permits) => permits.into(),

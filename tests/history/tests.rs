@@ -101,6 +101,7 @@ impl History {
             lock: LOCK.to_owned(),
             holders: holders.collect(),
             forever: Vec::new(),
+            miscounted: 0,
             queue: queue.iter().map(|hold| (*hold).to_owned()).collect(),
         });
     }
@@ -137,6 +138,7 @@ impl History {
             lock: LOCK.to_owned(),
             holders: holders.clone(),
             forever: Vec::new(),
+            miscounted: 0,
             queue: Vec::new(),
         }));
         self.samples.sort_by_key(|sample| sample.from);
@@ -500,6 +502,15 @@ fn a_key_without_ttl_is_found() {
     let mut history = History::good();
     history.samples[3].forever.push("lock:{x}".into());
     finds!(history, Finding::Forever(_));
+}
+
+#[test]
+fn permits_that_are_miscounted_are_found() {
+    for wrong in [-1, 2] {
+        let mut history = History::good();
+        history.samples[3].miscounted = wrong;
+        finds!(history, Finding::Miscounted(_));
+    }
 }
 
 #[test]
