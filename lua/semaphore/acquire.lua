@@ -40,9 +40,10 @@ local function enter(i)
   end
   local stored = call("GET", most)
   if now + weight > tonumber(stored or kind) then return end
-  call("ZADD", held, string.format("%d", since + lease), ARGV[3 * i] .. "|" .. weight)
+  -- A second copy finds what the first has made, and counts and shortens nothing.
+  local new = call("ZADD", held, "GT", string.format("%d", since + lease), ARGV[3 * i] .. "|" .. weight)
   if deadline then call("PEXPIRE", held, lease, "GT") else call("PEXPIRE", held, lease) end
-  call("SET", sum, string.format("%d", now + weight), "PX", call("PTTL", held) + 1000)
+  call("SET", sum, string.format("%d", now + new * weight), "PX", call("PTTL", held) + 1000)
   if stored then call("PEXPIRE", most, 2592000000) end
   return us
 end
