@@ -73,3 +73,17 @@ async fn permits_that_are_forgotten_are_out_of_the_semaphore_until_they_are_adde
     assert_eq!(api.add_permits(2).await.unwrap(), 5);
     assert_eq!(available(&api).await, 5);
 }
+
+// Red when merge asks the first permit's client about both: it may have another hold of that number.
+#[tokio::test]
+async fn permits_of_two_clients_are_not_merged() {
+    let server = Server::start().unwrap();
+    let (one, two) = (client(&server.url()).await, client(&server.url()).await);
+    let (api, other) = (one.semaphore("api", 5), two.semaphore("api", 5));
+    let fixed = other.with_lease(Lease::Fixed(ms(300)));
+    let (long, short) = (api.acquire().await.unwrap(), fixed.acquire().await.unwrap());
+    let error = long.merge(short).await.unwrap_err();
+    assert!(matches!(error, Error::InvalidOption { .. }), "{error:?}");
+    eventually_async(SOON, async || available(&api).await == 5).await;
+    no_keys(&server);
+}
