@@ -15,6 +15,9 @@ mod refused;
 // Commands that come twice or late, or that nobody answers.
 mod late;
 
+// Random calls through several handles, compared after each with a model.
+mod random;
+
 use lockyard::{Error, Semaphore, SemaphorePermit};
 use lockyard_testkit::eventually_async;
 use tokio::task::JoinHandle;
