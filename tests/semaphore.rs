@@ -15,6 +15,9 @@ mod refused;
 // Commands that come twice or late, or that nobody answers.
 mod late;
 
+// Many holds that end at once.
+mod crowd;
+
 // Random calls through several handles, compared after each with a model.
 mod random;
 
