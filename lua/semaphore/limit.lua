@@ -26,7 +26,8 @@ if action == "clear" then
 end
 local most = tonumber(call("GET", limit) or nil) or tonumber(ARGV[4])
 if action == "set" then most = number end
-if action == "add" then most = most + number end
+-- A client can count no more.
+if action == "add" then most = math.min(most + number, 4294967295) end
 if action == "drop" then
   if call("ZREM", permits, ARGV[5]) == 0 then return {us, -2} end
   call("DEL", used)

@@ -28,3 +28,34 @@ async fn numbers_that_make_no_sense_are_refused() {
     assert!(matches!(bad, Error::InvalidName { .. }), "{bad:?}");
     no_keys(&server);
 }
+
+// Red if the limit of a semaphore outgrows what a client can count.
+#[tokio::test]
+async fn limits_of_any_size_are_kept() {
+    let server = Server::start().unwrap();
+    let client = client(&server.url()).await;
+    let api = client.semaphore("api", u32::MAX);
+    for more in [0, 1, u32::MAX] {
+        assert_eq!(api.add_permits(more).await.unwrap(), u32::MAX);
+        assert_eq!(api.limit().await.unwrap(), u32::MAX);
+    }
+    let all = api.acquire_many(u32::MAX).await.unwrap();
+    assert_eq!(api.available_permits().await.unwrap(), 0);
+    assert!(api.try_acquire().await.unwrap().is_none());
+    let (most, one) = all.split(u32::MAX - 1).await.unwrap();
+    let all = most.merge(one).await.unwrap();
+    assert_eq!(all.permits(), u32::MAX);
+    all.forget().await.unwrap();
+    assert_eq!(api.limit().await.unwrap(), 0);
+    let error = api.acquire().await.unwrap_err();
+    assert!(
+        matches!(error, Error::InvalidPermits { most: 0, .. }),
+        "{error:?}"
+    );
+    for limit in [u32::MAX, 0, 1] {
+        api.set_limit(limit).await.unwrap();
+        assert_eq!(api.limit().await.unwrap(), limit);
+    }
+    api.clear_limit().await.unwrap();
+    no_keys(&server);
+}

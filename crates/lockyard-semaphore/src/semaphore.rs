@@ -319,6 +319,7 @@ impl Semaphore {
     /// Raises the limit by so many, stores it, and lets in the waiters that fit then; the limit from now on.
     ///
     /// It is the counterpart of [`SemaphorePermit::forget`].
+    /// There are never more than [`u32::MAX`].
     ///
     /// # Redis
     ///
