@@ -36,6 +36,11 @@ fn the_store_in_memory_reads_and_writes_as_a_real_server_does() {
     compare(Family::Rw);
 }
 
+#[test]
+fn the_store_in_memory_counts_permits_as_a_real_server_does() {
+    compare(Family::Semaphore);
+}
+
 fn compare(family: Family) {
     let server = Server::start().unwrap();
     // Set PROPTEST_CASES for more.

@@ -1,5 +1,5 @@
-//! Six processes of eight tasks each want the same few locks, fair and shared ones among them, while everything around them fails; what they note and
-//! what the server shows is judged afterwards.
+//! Eight processes of eight tasks each want the same few locks, fair and shared ones among them, and permits, while
+//! everything around them fails; what they note and what the server shows is judged afterwards.
 //!
 //! `LOCKYARD_CHAOS_SEED` repeats the faults of a run, if not their timing; `LOCKYARD_CHAOS_MINUTES` goes on for so
 //! long, a run after another.
@@ -7,6 +7,7 @@
 mod crew;
 mod faults;
 mod kind;
+mod limits;
 mod recorder;
 mod sampler;
 mod worker;
@@ -21,11 +22,12 @@ use lockyard_testkit::{Server, eventually};
 
 use self::crew::Crew;
 use self::faults::Faults;
-use self::kind::Handle;
+use self::kind::{Handle, is_semaphore};
+use self::limits::Limits;
 use self::recorder::{nanos, now};
 use self::sampler::Sampler;
 use self::worker::Seat;
-use crate::history::{Claim, History, Upheaval, claims, judge};
+use crate::history::{Claim, History, Share, Upheaval, claims, judge};
 use crate::process::Part;
 
 /// T, after which a silent waiting client counts as gone.
@@ -99,8 +101,13 @@ fn withstand(seed: u64, length: Duration) -> String {
         claims.iter().filter(|claim| claim.renewed).count() > 10,
         "{report}"
     );
+    let shares = |chosen: fn(Share) -> bool| {
+        let claims = claims.iter().filter(|claim| chosen(claim.share));
+        claims.count()
+    };
+    assert!(shares(|share| share == Share::Read) > 10, "{report}");
     assert!(
-        claims.iter().filter(|claim| claim.reads).count() > 10,
+        shares(|share| matches!(share, Share::Permits(_))) > 10,
         "{report}"
     );
     report
@@ -148,6 +155,7 @@ fn holds_taken_away_on_the_server_break_exclusion_only_around_that() {
 struct Run {
     crew: Crew,
     sampler: Sampler,
+    limits: Limits,
     /// All that it may take, with the seats.
     locks: Vec<String>,
     longest_lease: Duration,
@@ -159,7 +167,7 @@ struct Run {
 impl Run {
     fn start(test: &'static str, seats: [Seat; crew::PROCESSES], seed: u64) -> Self {
         let server = Arc::new(Server::start().unwrap());
-        let mut locks = ["stock:1", "stock:2", "shelf:1", "stock:3"]
+        let mut locks = ["stock:1", "stock:2", "shelf:1", "desk:1", "stock:3"]
             .map(str::to_owned)
             .to_vec();
         let stock = locks.clone();
@@ -169,10 +177,12 @@ impl Run {
         let leases = seats.iter().map(|seat| seat.lease);
         let longest_lease = leases.chain([lease(1.0)]).max().unwrap_or_default();
         let crew = Crew::start(test, &server, &stock, seats, seed);
+        let limits = Limits::start(&server, &crew.prefix, semaphores(&locks), seed);
         let sampler = Sampler::start(server, crew.prefix.clone(), locks.clone());
         Self {
             crew,
             sampler,
+            limits,
             locks,
             longest_lease,
             faults: Faults::new(seed),
@@ -204,8 +214,9 @@ impl Run {
         let options = ClientOptions::from_url(&self.crew.server.url()).unwrap();
         let options = options.prefix(&self.crew.prefix).operation_timeout(SOON);
         let client = runtime.block_on(Client::with_options(options)).unwrap();
-        let handle = |lock: &String| Handle::new(&client, lock, false);
-        let locks: Vec<_> = self.locks.iter().map(handle).collect();
+        let handle = |lock: &String| Handle::new(&client, lock, Share::All);
+        let locks = self.locks.iter().filter(|lock| !is_semaphore(lock));
+        let locks: Vec<_> = locks.map(handle).collect();
         self.upheaval(|_| {
             for lock in &locks {
                 runtime.block_on(lock.force_release()).unwrap();
@@ -218,26 +229,33 @@ impl Run {
     fn finish(mut self) -> (Vec<Claim>, String) {
         let failed = self.crew.dismiss();
         let scripts = self.crew.server.scripts().unwrap();
-        let left_behind = self.left_behind();
+        let limits = self.limits.finish();
+        let left_behind = left_behind(&self.crew, self.longest_lease);
+        let semaphores = semaphores(&self.locks);
+        let all_free = limits::all_free(&self.crew.server, &self.crew.prefix, &semaphores);
         let history = History {
             events: self.crew.events(),
             killed: self.crew.killed.clone(),
             samples: self.sampler.finish(),
             upheavals: self.upheavals,
+            limits,
             left_behind,
             grace: self.longest_lease + OPERATION_TIMEOUT + Duration::from_secs(1),
         };
         let claims = claims(&history);
         let count = |chosen: fn(&&Claim) -> bool| claims.iter().filter(chosen).count();
         let mut report = format!(
-            "seed {}: {} events, {} samples; {scripts} scripts; {} holds, {} of them to read, {} renewed, {} lost; faults {:?}",
+            "seed {}: {} events, {} samples; {scripts} scripts; {} holds, {} of them to read, {} of permits, {} to write a shared one, {} renewed, {} lost; {} limits; faults {:?}",
             self.seed,
             history.events.len(),
             history.samples.len(),
             claims.len(),
-            count(|claim| claim.reads),
+            count(|claim| claim.share == Share::Read),
+            count(|claim| matches!(claim.share, Share::Permits(_))),
+            count(|claim| claim.lock.starts_with("shelf") && claim.share == Share::All),
             count(|claim| claim.renewed),
             count(|claim| claim.lost.is_some()),
+            history.limits.len(),
             self.faults.counts(),
         );
         let findings = judge(&history);
@@ -257,23 +275,29 @@ impl Run {
             }
             panic!("{report}");
         }
+        assert_eq!(all_free, Ok(()), "{report}");
         assert!(failed.is_empty(), "workers failed: {failed:?}\n{report}");
         (claims, report)
     }
+}
 
-    /// The keys that are there when the last lease, and the last turn of a waiter, should be over.
-    fn left_behind(&self) -> Vec<String> {
-        let pattern = format!("{}*", self.crew.prefix);
-        let deadline = Instant::now() + self.longest_lease + WAITER_TIMEOUT + OPERATION_TIMEOUT;
-        loop {
-            let mut keys = self.crew.server.keys(&pattern).unwrap();
-            // Tokens are to grow for a day.
-            keys.retain(|key| !key.contains(".fence:"));
-            if keys.is_empty() || Instant::now() >= deadline {
-                return keys;
-            }
-            thread::sleep(Duration::from_millis(10));
+fn semaphores(locks: &[String]) -> Vec<String> {
+    let semaphores = locks.iter().filter(|lock| is_semaphore(lock));
+    semaphores.cloned().collect()
+}
+
+/// The keys that are there when the last lease, and the last turn of a waiter, should be over.
+fn left_behind(crew: &Crew, longest_lease: Duration) -> Vec<String> {
+    let pattern = format!("{}*", crew.prefix);
+    let deadline = Instant::now() + longest_lease + WAITER_TIMEOUT + OPERATION_TIMEOUT;
+    loop {
+        let mut keys = crew.server.keys(&pattern).unwrap();
+        // Tokens are to grow for a day, and limits last for 30.
+        keys.retain(|key| !key.contains(".fence:") && !key.contains(".limit:"));
+        if keys.is_empty() || Instant::now() >= deadline {
+            return keys;
         }
+        thread::sleep(Duration::from_millis(10));
     }
 }
 

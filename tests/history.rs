@@ -3,19 +3,22 @@
 //! Each process notes what its tasks asked, got and believed, by a clock that all processes of a machine share; the
 //! test looks at the server all along. [`judge`] holds both against the promises:
 //!
-//! 1. Seen from the server, no two owners ever hold a lock at once, unless all of them read.
+//! 1. Seen from the server, no two owners ever hold a lock at once, unless all of them read; and nobody gets permits of
+//!    a semaphore beyond the limit that is in force then.
 //! 2. Nor do they by what the holders believe: a guard that is not lost claims the lock until its local deadline.
 //! 3. Whoever claims a lock stands on the server all the while, so nobody learns of a loss too late; and no hold is lost
 //!    before its deadline.
 //! 4. Fencing tokens grow from holder to holder, and lost stays lost.
 //! 5. Nobody is let in before somebody who stood in front in the queue, and stays there.
-//! 6. Every attempt ends, and what it left on the server is gone a bounded time later.
+//! 6. A semaphore counts as held what is held.
+//! 7. Every attempt ends, and what it left on the server is gone a bounded time later.
 //!
 //! Where somebody takes holds away on the server ([`Upheaval`]), 2 and 3 may break, but only for a bounded time.
 
 mod claim;
 mod finding;
 mod judge;
+mod permits;
 #[cfg(test)]
 mod tests;
 
@@ -41,6 +44,8 @@ pub(crate) struct History {
     pub(crate) samples: Vec<Sample>,
     /// When holds were taken away on the server.
     pub(crate) upheavals: Vec<Upheaval>,
+    /// How many permits there were, in the order in which that was changed.
+    pub(crate) limits: Vec<Limit>,
     /// The keys that were there when all should have been gone.
     pub(crate) left_behind: Vec<String>,
     /// How long after its end an attempt may still be seen to hold on the server: a release that was lost is made good
@@ -67,8 +72,7 @@ pub(crate) enum What {
     Asked {
         lock: String,
         owner: Option<String>,
-        /// Whether it is to read, beside others who do.
-        reads: bool,
+        share: Share,
     },
     /// It has a guard. It was there before `at`, and looked at after it.
     Acquired {
@@ -84,6 +88,17 @@ pub(crate) enum What {
     Leaving,
     /// The attempt is over.
     Over(Outcome),
+}
+
+/// How much of it an attempt wants, and whom it leaves beside itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Share {
+    /// All, and nobody else.
+    All,
+    /// To read, beside others who do.
+    Read,
+    /// So many permits of a semaphore.
+    Permits(u32),
 }
 
 /// How an attempt ended.
@@ -111,6 +126,8 @@ pub(crate) struct Sample {
     pub(crate) holders: Vec<Holder>,
     /// The lock's keys that had no TTL.
     pub(crate) forever: Vec<String>,
+    /// How many permits too many, or too few, the semaphore counts as held.
+    pub(crate) miscounted: i64,
     /// The hold ids of those who waited, in order.
     pub(crate) queue: Vec<String>,
 }
@@ -122,7 +139,7 @@ pub(crate) struct Holder {
     /// `<client>.<seq>`.
     pub(crate) id: String,
     pub(crate) token: Option<u64>,
-    pub(crate) reads: bool,
+    pub(crate) share: Share,
 }
 
 /// Holds were taken away on the server: by force, by deleting keys, or by starting it empty.
@@ -131,6 +148,15 @@ pub(crate) struct Upheaval {
     pub(crate) from: Nanos,
     /// When the last holder must know.
     pub(crate) until: Nanos,
+}
+
+/// A semaphore has so many permits from some moment between `from` and `until` on.
+#[derive(Clone, Debug)]
+pub(crate) struct Limit {
+    pub(crate) lock: String,
+    pub(crate) from: Nanos,
+    pub(crate) until: Nanos,
+    pub(crate) permits: u32,
 }
 
 impl History {
@@ -142,15 +168,21 @@ impl History {
 }
 
 impl Holder {
-    /// Reads a field of a lock's hash, `<owner>/<client>.<seq>` → `count:deadline:since[:token]`, or `r` for a reader.
+    /// Reads a field of a lock's hash, `<owner>/<client>.<seq>` → `count:deadline:since[:token]`; or `r` for a reader, or
+    /// `p` and a number for permits.
     pub(crate) fn parse(hold: &str, value: &str) -> Option<Self> {
         let (owner, id) = hold.split_once('/')?;
         let token = value.split(':').nth(3);
+        let share = match value.strip_prefix('p') {
+            Some(permits) => Share::Permits(permits.parse().ok()?),
+            None if value == "r" => Share::Read,
+            None => Share::All,
+        };
         Some(Self {
             owner: owner.to_owned(),
             id: id.to_owned(),
             token: token.and_then(|token| token.parse().ok()),
-            reads: value == "r",
+            share,
         })
     }
 

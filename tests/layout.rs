@@ -350,6 +350,92 @@ lockyard:rw.fence:{stock:42} (string, 86400 s)
     );
 }
 
+// As above: the sum of the permits is a cache, and an entry's kind is how many its handle names.
+#[tokio::test]
+async fn keys_values_entries_and_messages_of_a_semaphore_are_what_they_are() {
+    let server = Server::start().unwrap();
+    let (a, b) = (
+        client(&server, "lockyard:").await,
+        client(&server, "lockyard:").await,
+    );
+    let (api, waiting) = (a.semaphore("stock:42", 7), b.semaphore("stock:42", 5));
+    let wants = async |permits: u32, place: u64, lease: Lease| {
+        let waiter = waiting.clone().with_lease(lease);
+        let waiter = tokio::spawn(async move { waiter.acquire_many(permits).await.unwrap() });
+        eventually_async(SOON, async || api.inspect().await.unwrap().waiting == place).await;
+        waiter
+    };
+
+    let held = api.acquire_many(4).await.unwrap();
+    let two = wants(2, 1, Lease::Fixed(FIXED)).await;
+    let three = wants(3, 2, Lease::Renewed(LEASE)).await;
+    let info = api.inspect().await.unwrap();
+    let (a_id, b_id) = (
+        info.permits[0].client.clone(),
+        info.waiters[0].client.clone(),
+    );
+    let mut inbox = Inbox::open(&server.url(), &format!("lockyard:inbox:{b_id}"));
+    let words = Words(vec![(a_id, "A"), (b_id, "B")]);
+    assert_eq!(
+        words.picture(&server),
+        "\
+lockyard:semaphore.alive:{stock:42} (zset, 3000 s)
+    B = <ms>
+lockyard:semaphore.permits:{stock:42} (zset, 9000 s)
+    A:<n>/A.<n>|4 = <ms>
+lockyard:semaphore.queue:{stock:42} (zset, 3000 s)
+    B:<n>/B.<n>|5|2|600000|600000 = <µs>
+    B:<n>/B.<n>|5|3|9000000|3000000 = <µs>
+lockyard:semaphore:{stock:42} (string, 9100 s)
+    4
+"
+    );
+
+    api.set_limit(6).await.unwrap();
+    let two = soon(two).await;
+    assert_eq!(
+        words.read(&inbox.next()),
+        "granted <µs> B:<n>/B.<n>|5|2|600000|600000"
+    );
+    let (one, other) = two.split(1).await.unwrap();
+    assert_eq!(
+        words.picture(&server),
+        "\
+lockyard:semaphore.alive:{stock:42} (zset, 3000 s)
+    B = <ms>
+lockyard:semaphore.limit:{stock:42} (string, 2592000 s)
+    6
+lockyard:semaphore.permits:{stock:42} (zset, 9000 s)
+    B:<n>/B.<n>|1 = <ms>
+    B:<n>/B.<n>|1 = <ms>
+    A:<n>/A.<n>|4 = <ms>
+lockyard:semaphore.queue:{stock:42} (zset, 3000 s)
+    B:<n>/B.<n>|5|3|9000000|3000000 = <µs>
+lockyard:semaphore:{stock:42} (string, 9100 s)
+    6
+"
+    );
+
+    held.release().await.unwrap();
+    let three = soon(three).await;
+    assert_eq!(
+        words.read(&inbox.next()),
+        "granted <µs> B:<n>/B.<n>|5|3|9000000|3000000"
+    );
+    other.forget().await.unwrap();
+    for permit in [one, three] {
+        permit.release().await.unwrap();
+    }
+    assert_eq!(
+        words.picture(&server),
+        "\
+lockyard:semaphore.limit:{stock:42} (string, 2592000 s)
+    5
+"
+    );
+    assert_eq!(inbox.drain(&server), Vec::<String>::new());
+}
+
 // An owner outside any scope is named after its only hold.
 #[tokio::test]
 async fn an_anonymous_owner_has_the_number_of_its_hold() {

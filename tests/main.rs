@@ -23,7 +23,7 @@ mod latch;
 // How many may start in what time.
 mod limiter;
 
-// Six processes and everything that fails around them.
+// Eight processes and everything that fails around them.
 mod chaos;
 
 // The judge of what they did, and what it lets pass.

@@ -39,14 +39,15 @@ local function enter(i)
     if not now or tonumber(deadline) <= since then return end
   end
   local stored = call("GET", most)
-  if now + weight > tonumber(stored or kind) then return end
-  call("ZADD", held, string.format("%d", since + lease), ARGV[3 * i] .. "|" .. weight)
+  if now + weight > (tonumber(stored) or tonumber(kind)) then return end
+  -- A second copy finds what the first has made, and counts and shortens nothing.
+  local new = call("ZADD", held, "GT", string.format("%d", since + lease), ARGV[3 * i] .. "|" .. weight)
   if not deadline then
     call("PEXPIRE", held, lease)
     call("SET", sum, weight, "PX", lease + 1000)
   else
     call("PEXPIRE", held, lease, "GT")
-    call("SET", sum, string.format("%d", now + weight), "PX", call("PTTL", held) + 1000)
+    call("SET", sum, string.format("%d", now + new * weight), "PX", call("PTTL", held) + 1000)
   end
   if stored then call("PEXPIRE", most, 2592000000) end
   return us
@@ -61,7 +62,8 @@ local ms = (us - us % 1000) / 1000
 local more, budget, news = 0, 100, {}
 -- Not tostring or "..", which spoil numbers of this size.
 local function text(number) return string.format("%d", number) end
-local function grow(key, ttl) if call("PTTL", key) < ttl then call("PEXPIRE", key, ttl) end end
+-- With nothing to add it touches nothing: PEXPIRE by 0 would delete a key that somebody has made permanent.
+local function grow(key, ttl) if ttl > 0 and call("PTTL", key) < ttl then call("PEXPIRE", key, ttl) end end
 -- end
 -- shared: semaphore
 -- The rule of entry: as many permits as the limit allows, which is the stored one, or else the one that the kind names.
@@ -87,6 +89,8 @@ local function note(sum)
 end
 local function prune()
   set = tonumber(call("GET", limit) or nil)
+  -- A stored limit lives for 30 days beyond its last use.
+  if set then grow(limit, 2592000000) end
   local over = call("ZCOUNT", permits, "-inf", text(ms))
   if over > 1000 then over, more = 1000, 1 end
   if over > 0 then
@@ -108,8 +112,6 @@ local function put(hold, _, weight, lease)
   local new = call("ZADD", permits, "GT", text(ms + lease), hold .. "|" .. weight)
   grow(permits, lease)
   note(sum + new * weight)
-  -- A stored limit lives for 30 days beyond its last use.
-  if set then grow(limit, 2592000000) end
   ends = ends > ms and math.min(ends, ms + lease) or ms + lease
   return ""
 end

@@ -10,7 +10,8 @@
 -- Returns  {the stored limit or -1, permits held, µs, how many wait, how many holds and deadlines follow, those,
 --          then entries and tickets}. Holds whose deadline is over may be listed, but do not count as held.
 -- Late     harmless: reads only.
--- Cost     O(limit + holds that are over); O(n) in the permits if `used` is missing.
+-- Cost     O(limit + holds that are over, or those that are not if they are fewer); O(n) in the permits if `used` is
+--          missing.
 local call = redis.call
 local time = call("TIME")
 local us = time[1] * 1000000 + time[2]
@@ -22,10 +23,13 @@ local function weigh(members)
   return sum
 end
 local sum = tonumber(call("GET", KEYS[1]) or nil)
-if call("EXISTS", KEYS[3]) == 0 then sum = 0 end
-if not sum then sum = weigh(call("ZRANGE", KEYS[3], 0, -1)) end
-local over = call("ZCOUNT", KEYS[3], "-inf", string.format("%d", (us - us % 1000) / 1000))
-if over > 0 then sum = sum - weigh(call("ZRANGE", KEYS[3], 0, over - 1)) end
+local all, over = call("ZCARD", KEYS[3]), call("ZCOUNT", KEYS[3], "-inf", string.format("%d", (us - us % 1000) / 1000))
+-- Whichever are fewer are counted: those that are left, or those that are over.
+if sum and over < all - over then
+  if over > 0 then sum = sum - weigh(call("ZRANGE", KEYS[3], 0, over - 1)) end
+else
+  sum = weigh(call("ZRANGE", KEYS[3], over, -1))
+end
 local holds = list(KEYS[3])
 local reply = {tonumber(call("GET", KEYS[4]) or -1), sum, us, call("ZCARD", KEYS[2]), #holds}
 for _, part in ipairs(holds) do reply[#reply + 1] = part end

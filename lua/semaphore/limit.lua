@@ -21,12 +21,14 @@ local time = call("TIME")
 local us = time[1] * 1000000 + time[2]
 if us > tonumber(ARGV[1]) then return {us, 0} end
 if action == "clear" then
-  call("DEL", limit)
+  -- Asked for first, as DEL would take data of another type as well.
+  if call("GET", limit) then call("DEL", limit) end
   return {us, -1}
 end
 local most = tonumber(call("GET", limit) or nil) or tonumber(ARGV[4])
 if action == "set" then most = number end
-if action == "add" then most = most + number end
+-- A client can count no more.
+if action == "add" then most = math.min(most + number, 4294967295) end
 if action == "drop" then
   if call("ZREM", permits, ARGV[5]) == 0 then return {us, -2} end
   call("DEL", used)

@@ -40,7 +40,8 @@ local ms = (us - us % 1000) / 1000
 local more, budget, news = 0, 100, {}
 -- Not tostring or "..", which spoil numbers of this size.
 local function text(number) return string.format("%d", number) end
-local function grow(key, ttl) if call("PTTL", key) < ttl then call("PEXPIRE", key, ttl) end end
+-- With nothing to add it touches nothing: PEXPIRE by 0 would delete a key that somebody has made permanent.
+local function grow(key, ttl) if ttl > 0 and call("PTTL", key) < ttl then call("PEXPIRE", key, ttl) end end
 -- end
 -- shared: semaphore
 -- The rule of entry: as many permits as the limit allows, which is the stored one, or else the one that the kind names.
@@ -66,6 +67,8 @@ local function note(sum)
 end
 local function prune()
   set = tonumber(call("GET", limit) or nil)
+  -- A stored limit lives for 30 days beyond its last use.
+  if set then grow(limit, 2592000000) end
   local over = call("ZCOUNT", permits, "-inf", text(ms))
   if over > 1000 then over, more = 1000, 1 end
   if over > 0 then
@@ -87,8 +90,6 @@ local function put(hold, _, weight, lease)
   local new = call("ZADD", permits, "GT", text(ms + lease), hold .. "|" .. weight)
   grow(permits, lease)
   note(sum + new * weight)
-  -- A stored limit lives for 30 days beyond its last use.
-  if set then grow(limit, 2592000000) end
   ends = ends > ms and math.min(ends, ms + lease) or ms + lease
   return ""
 end

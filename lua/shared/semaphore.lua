@@ -21,6 +21,8 @@ local function note(sum)
 end
 local function prune()
   set = tonumber(call("GET", limit) or nil)
+  -- A stored limit lives for 30 days beyond its last use.
+  if set then grow(limit, 2592000000) end
   local over = call("ZCOUNT", permits, "-inf", text(ms))
   if over > 1000 then over, more = 1000, 1 end
   if over > 0 then
@@ -42,8 +44,6 @@ local function put(hold, _, weight, lease)
   local new = call("ZADD", permits, "GT", text(ms + lease), hold .. "|" .. weight)
   grow(permits, lease)
   note(sum + new * weight)
-  -- A stored limit lives for 30 days beyond its last use.
-  if set then grow(limit, 2592000000) end
   ends = ends > ms and math.min(ends, ms + lease) or ms + lease
   return ""
 end

@@ -2,6 +2,7 @@
 
 use lockyard_lua::latch::{COUNT, DOWN, SET};
 use lockyard_lua::rate::{INSPECT as OWED, TAKE};
+use lockyard_lua::semaphore::{EXCHANGE, LIMIT};
 
 use super::steps::{Id, Ticket};
 use crate::scripts::family::Family;
@@ -22,10 +23,12 @@ const GRANT: u64 = 30_000;
 /// What every client's channel begins with.
 const INBOX: &str = "inbox:";
 
-/// The names of a lock's keys: lock, queue, alive, fence, and readers, which only one family has.
+/// The names of a lock's keys: lock, queue, alive, and fence and readers, or limit and permits.
 pub(super) fn keys(family: Family, lock: usize) -> [String; 5] {
     let kind = family.kind();
-    ["", ".queue", ".alive", ".fence", ".readers"].map(|part| format!("{kind}{part}:{{{lock}}}"))
+    family
+        .parts()
+        .map(|part| format!("{kind}{part}:{{{lock}}}"))
 }
 
 /// The keys of several locks, as scripts get them.
@@ -50,6 +53,14 @@ impl Id {
         format!("{owner}/{}.{}", client(self.client), self.seq)
     }
 
+    /// How it stands among the readers, or the permits.
+    pub(super) fn member(self, family: Family) -> String {
+        match family {
+            Family::Lock | Family::Rw => self.hold(),
+            Family::Semaphore => format!("{}|{}", self.hold(), self.weight),
+        }
+    }
+
     fn lease(self) -> u64 {
         LEASES[self.seq % LEASES.len()]
     }
@@ -60,7 +71,7 @@ impl Id {
 
     /// What stands behind the hold id.
     fn rest(self) -> String {
-        format!("{}|1|{}|{GRANT}", self.kind, self.lease())
+        format!("{}|{}|{}|{GRANT}", self.kind, self.weight, self.lease())
     }
 }
 
@@ -109,6 +120,35 @@ pub(super) fn release(family: Family, entries: &[(usize, Vec<String>)]) -> Call 
         script: family.release(),
         keys: all_keys(family, entries.iter().map(|(lock, _)| *lock)),
         args,
+    }
+}
+
+/// Changes the limit of a semaphore: a number to set or to add, or an id whose permits go for ever.
+pub(super) fn limit(lock: usize, action: &str, number: u64, id: Id, valid: u64) -> Call {
+    let [used, _, _, limit, permits] = keys(Family::Semaphore, lock);
+    let (number, member) = match action {
+        "drop" => (id.weight, id.member(Family::Semaphore)),
+        _ => (number, String::new()),
+    };
+    let [valid, number] = [valid, number].map(|number| number.to_string());
+    let args = [valid, action.to_owned(), number, id.kind.to_owned(), member];
+    Call {
+        script: LIMIT,
+        keys: vec![used, permits, limit],
+        args: args.to_vec(),
+    }
+}
+
+/// Replaces holds of a semaphore by others.
+pub(super) fn exchange(lock: usize, go: &[Id], come: &[Id], valid: u64) -> Call {
+    let [.., permits] = keys(Family::Semaphore, lock);
+    let members = go.iter().chain(come);
+    let members = members.map(|id| id.member(Family::Semaphore));
+    let first = [valid.to_string(), go.len().to_string()];
+    Call {
+        script: EXCHANGE,
+        keys: vec![permits],
+        args: first.into_iter().chain(members).collect(),
     }
 }
 
@@ -190,6 +230,7 @@ pub(super) fn inspect(family: Family, lock: usize, limit: u64) -> Call {
     let inspected = match family {
         Family::Lock => 2,
         Family::Rw => 3,
+        Family::Semaphore => 4,
     };
     Call {
         script: family.inspect(),

@@ -54,6 +54,14 @@ impl<'a> Run<'a> {
                 let holds = ids.iter().map(|id| format!("!{}", id.hold())).collect();
                 self.call(&calls::release(self.family, &[(*lock, holds)]));
             }
+            Step::Limit(lock, action, number, id, late) => {
+                let valid = self.now_us - u64::from(*late);
+                self.call(&calls::limit(*lock, action, *number, *id, valid));
+            }
+            Step::Exchange(lock, go, come, late) => {
+                let valid = self.now_us - u64::from(*late);
+                self.call(&calls::exchange(*lock, go, come, valid));
+            }
             Step::Inspect(lock, limit) => self.call(&calls::inspect(self.family, *lock, *limit)),
             Step::Set(latch, count, name, late) => {
                 let valid = self.now_us - u64::from(*late);
@@ -142,7 +150,7 @@ impl<'a> Run<'a> {
 
 /// Whether two numbers are the same, or durations that differ by no more than the slack.
 fn close(one: u64, other: u64) -> bool {
-    const DURATIONS: std::ops::Range<u64> = SHORTEST..1_000_000_000;
+    const DURATIONS: std::ops::Range<u64> = SHORTEST..10_000_000_000;
     let durations = DURATIONS.contains(&one) && DURATIONS.contains(&other);
     one == other || durations && one.abs_diff(other) <= SLACK
 }
@@ -162,7 +170,7 @@ fn matches(found: &Reply, expected: &Reply) -> bool {
 
 fn alike(found: &Seen, expected: &Seen) -> bool {
     let ttls = |one: Option<u64>, other: Option<u64>| match (one, other) {
-        (Some(one), Some(other)) => close(one, other),
+        (Some(one), Some(other)) => one.abs_diff(other) <= SLACK,
         (one, other) => one == other,
     };
     let mut pairs = found.iter().zip(expected);
@@ -175,15 +183,16 @@ fn alike(found: &Seen, expected: &Seen) -> bool {
 /// The commands that do a damage.
 fn commands(family: Family, lock: usize, damage: Damage, now_ms: u64) -> Vec<Vec<String>> {
     let parts = calls::keys(family, lock);
-    let [lock, queue, alive, fence, readers] = &parts;
+    let [lock, queue, alive, fence, members] = &parts;
     let from_now = |ms: i64| now_ms.saturating_add_signed(ms);
     let command = match damage {
         Damage::Remove(part) => return vec![remove(&parts[part])],
         Damage::Mistype(3) => return vec![remove(fence), words(&["HSET", fence, "a", "b"])],
         Damage::Mistype(part) => words(&["SET", &parts[part], "x"]),
         Damage::Fence(text) => words(&["SET", fence, text]),
+        Damage::Value(_, value) if family == Family::Semaphore => words(&["SET", lock, value]),
         Damage::Value(id, value) => words(&["HSET", lock, &id.hold(), value]),
-        Damage::Deadline(id, ms) => {
+        Damage::Deadline(id, ms) if family != Family::Semaphore => {
             let value = format!("1:{}:5", from_now(ms));
             words(&["HSET", lock, &id.hold(), &value])
         }
@@ -193,9 +202,11 @@ fn commands(family: Family, lock: usize, damage: Damage, now_ms: u64) -> Vec<Vec
             let until = from_now(ms).to_string();
             words(&["ZADD", alive, &until, &calls::client(client)])
         }
-        Damage::Reader(id, ms) => {
+        Damage::Deadline(id, ms) | Damage::Member(id, ms) => {
             let until = from_now(ms).to_string();
-            words(&["ZADD", readers, &until, &id.hold()])
+            let member = words(&["ZADD", members, &until, &id.member(family)]);
+            // What is written beside it lives a second longer.
+            return vec![member, words(&["PEXPIRE", members, "90000"])];
         }
     };
     vec![command]

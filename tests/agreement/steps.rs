@@ -15,8 +15,10 @@ pub(super) struct Id {
     pub(super) owner: usize,
     pub(super) client: usize,
     pub(super) seq: usize,
-    /// Plain or fenced, to write or to read; by the number.
+    /// Plain or fenced, to write or to read, or how many permits there are; by the number.
     pub(super) kind: &'static str,
+    /// For how many permits; by the number.
+    pub(super) weight: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -31,6 +33,10 @@ pub(super) enum Step {
     ReleaseMany(Vec<Id>, Vec<Id>),
     Force(usize, Vec<Id>),
     Inspect(usize, u64),
+    /// What is done to the limit of a semaphore, with a number or a hold, and whether the command comes too late.
+    Limit(usize, &'static str, u64, Id, bool),
+    /// The holds of a semaphore that go and that come, and whether the command comes too late.
+    Exchange(usize, Vec<Id>, Vec<Id>, bool),
     /// Latch, count, name, and whether the command comes too late.
     Set(usize, u64, usize, bool),
     /// Latch, name, client, and what it has counted down before and now.
@@ -64,8 +70,9 @@ pub(super) enum Ticket {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Damage {
     Remove(usize),
-    /// Makes a part a string, or the fence a hash.
+    /// Makes a part a string, or the fence or limit a hash.
     Mistype(usize),
+    /// Gives the fence or the limit any value.
     Fence(&'static str),
     /// Gives a hold any value.
     Value(Id, &'static str),
@@ -77,8 +84,8 @@ pub(super) enum Damage {
     Place(Id),
     /// Says that a client counts as gone so many ms from now.
     Alive(usize, i64),
-    /// Has an id read until so many ms from now.
-    Reader(Id, i64),
+    /// Has an id read, or hold permits, until so many ms from now.
+    Member(Id, i64),
 }
 
 /// Of holds, fences and queues, such as no script writes.
@@ -88,8 +95,9 @@ const FENCES: [&str; 6] = [
     "x",
     "5",
     "9000000000000000",
-    "9223372036854775807",
     "1.5",
+    // Which a reply cannot show as a number.
+    "9223372036854775807",
 ];
 const FIELDS: [&str; 3] = ["at", "debt", "interval"];
 const NUMBERS: [&str; 4] = ["", "x", "5", "1.5"];
@@ -105,27 +113,37 @@ fn id(family: Family) -> impl Strategy<Value = Id> + Clone {
     let kinds = match family {
         Family::Lock => ["-", "f", "-", "f"],
         Family::Rw => ["-", "f", "r", "s"],
+        Family::Semaphore => ["4", "4", "2", "4"],
+    };
+    let weights = match family {
+        Family::Lock | Family::Rw => [1; SEQS],
+        Family::Semaphore => [1, 2, 1, 3],
     };
     (0..OWNERS, 0..CLIENTS, 0..SEQS).prop_map(move |(owner, client, seq)| Id {
         owner,
         client,
         seq,
         kind: kinds[seq],
+        weight: weights[seq],
     })
 }
 
 fn damage(family: Family) -> impl Strategy<Value = Damage> {
     let id = || id(family);
-    let (parts, reader) = match family {
+    let (parts, member) = match family {
         Family::Lock => (4usize, 0),
-        Family::Rw => (5, 2),
+        Family::Rw | Family::Semaphore => (5, 2),
+    };
+    let texts = match family {
+        Family::Lock | Family::Rw => &FENCES[..],
+        Family::Semaphore => &FENCES[..5],
     };
     let offset = || prop::sample::select(vec![-5000, -1, 0, 1, 20_000, 90_000]);
     prop_oneof![
         1 => (0..parts).prop_map(Damage::Remove),
         1 => (0..parts).prop_map(Damage::Mistype),
-        reader => (id(), offset()).prop_map(|(id, ms)| Damage::Reader(id, ms)),
-        1 => prop::sample::select(&FENCES[..]).prop_map(Damage::Fence),
+        member => (id(), offset()).prop_map(|(id, ms)| Damage::Member(id, ms)),
+        1 => prop::sample::select(texts).prop_map(Damage::Fence),
         1 => (id(), prop::sample::select(&VALUES[..])).prop_map(|(id, value)| Damage::Value(id, value)),
         1 => (id(), offset()).prop_map(|(id, ms)| Damage::Deadline(id, ms)),
         1 => prop::sample::select(&ENTRIES[..]).prop_map(Damage::Entry),
@@ -163,6 +181,20 @@ pub(super) fn steps(family: Family) -> impl Strategy<Value = Vec<Step>> {
     let parts = prop::sample::select(vec!["count", "incarnation", "valid"]);
     let parts = (parts, prop::sample::select(&NUMBERS[..]));
     let spoil = (lock(), prop::option::weighted(0.8, field));
+    let of_semaphores = 5 * u32::from(family == Family::Semaphore);
+    let actions = prop::sample::select(vec!["set", "set", "add", "drop", "clear"]);
+    let limit = (lock(), actions, 0..6u64, id(), prop::bool::weighted(0.05));
+    let limit = limit
+        .prop_map(|(lock, action, number, id, late)| Step::Limit(lock, action, number, id, late));
+    let go = prop::collection::vec(id(), 1..3);
+    let exchange = (lock(), go, ids(), prop::bool::weighted(0.05));
+    let exchange = exchange.prop_map(|(lock, go, come, late)| Step::Exchange(lock, go, come, late));
+    let inspect = (lock(), 0..4u64).prop_map(|(lock, limit)| Step::Inspect(lock, limit));
+    let rarer = prop_oneof![
+        1 => inspect,
+        of_semaphores => limit,
+        of_semaphores => exchange,
+    ];
     let step = prop_oneof![
         4 => take,
         3 => (lock(), 0..6u64, 0..3usize, prop::bool::weighted(0.05))
@@ -179,7 +211,7 @@ pub(super) fn steps(family: Family) -> impl Strategy<Value = Vec<Step>> {
         4 => (lock(), id()).prop_map(|(lock, id)| Step::Release(lock, id)),
         3 => (ids(), ids()).prop_map(|(one, other)| Step::ReleaseMany(one, other)),
         1 => (lock(), ids()).prop_map(|(lock, ids)| Step::Force(lock, ids)),
-        1 => (lock(), 0..4u64).prop_map(|(lock, limit)| Step::Inspect(lock, limit)),
+        1 + 2 * of_semaphores => rarer,
         2 => (1..4u64).prop_map(Step::Pass),
         4 => (lock(), damage(family)).prop_map(|(lock, damage)| Step::Damage(lock, damage)),
         2 => (0..CLIENTS).prop_map(Step::Listen),

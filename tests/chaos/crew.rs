@@ -13,7 +13,7 @@ use super::worker::{Plan, Seat};
 use crate::history::{Event, Nanos, What};
 use crate::process::Other;
 
-/// Six processes, each replaced when it is killed, and what they note.
+/// Eight processes, each replaced when it is killed, and what they note.
 pub(crate) struct Crew {
     pub(crate) server: Arc<Server>,
     pub(crate) places: Vec<Place>,
@@ -36,7 +36,7 @@ pub(crate) struct Place {
     pub(crate) worker: Option<Other>,
 }
 
-pub(crate) const PROCESSES: usize = 6;
+pub(crate) const PROCESSES: usize = 8;
 const TASKS: u64 = 8;
 
 impl Crew {

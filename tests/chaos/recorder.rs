@@ -12,7 +12,7 @@ use lockyard::{Error, Owner};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::timeout;
 
-use super::kind::{Guard, Handle};
+use super::kind::{Guard, Handle, named};
 use crate::history::{Event, Nanos, Outcome, What};
 
 /// The time by a clock that all processes share, and that counts suspended time as the lock's own does.
@@ -27,15 +27,6 @@ pub(crate) fn now() -> Nanos {
 
 pub(crate) fn nanos(duration: Duration) -> Nanos {
     duration.as_nanos() as Nanos
-}
-
-/// How an owner is named in events: without formatting it, which would make it a traveller.
-fn named(owner: &Owner) -> String {
-    let text = format!("{owner:?}");
-    let text = text
-        .strip_prefix("Owner(")
-        .and_then(|text| text.strip_suffix(')'));
-    text.expect("an owner is shown as Owner(…)").to_owned()
 }
 
 /// The notes of one process.
@@ -86,7 +77,7 @@ impl Recorder {
         let number = self.attempts.fetch_add(1, SeqCst);
         let what = What::Asked {
             lock: lock.name().to_owned(),
-            reads: lock.reads(),
+            share: lock.share(),
             owner: owner.map(named),
         };
         self.note(now(), number, what);
@@ -128,9 +119,12 @@ impl Attempt {
                 None
             }
             Err(error) => {
-                // One of two processes of an owner may ask to write while the other reads.
-                let deadlock = matches!(error, Error::WouldDeadlock { .. });
-                self.outcome = failure(&error, deadlock || error.is_retryable());
+                // One of two processes of an owner may ask to write while the other reads, and a limit may be lowered.
+                let refused = matches!(
+                    error,
+                    Error::WouldDeadlock { .. } | Error::InvalidPermits { .. }
+                );
+                self.outcome = failure(&error, refused || error.is_retryable());
                 None
             }
         }
@@ -168,7 +162,7 @@ impl Held {
     fn new(attempt: Attempt, guard: Guard) -> Self {
         let at = now();
         let what = What::Acquired {
-            owner: named(&guard.owner()),
+            owner: guard.owner(),
             token: guard.token(),
             until: deadline(&guard, at).unwrap_or_default(),
         };
@@ -227,6 +221,24 @@ impl Held {
                 failure(&error, explained)
             }
         };
+    }
+
+    /// Writes as well what it reads, if nobody else reads.
+    pub(crate) async fn try_upgrade(&self) -> Result<Option<Guard>, Error> {
+        match &self.guard {
+            Some(Guard::Read(guard)) => Ok(guard.try_upgrade().await?.map(Guard::Write)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Goes on reading what it writes.
+    pub(crate) async fn downgrade(mut self, attempt: Attempt) -> Option<Self> {
+        match self.take()? {
+            Guard::Write(guard) => {
+                attempt.answered(guard.downgrade().await.map(Guard::Read).map(Some))
+            }
+            _ => None,
+        }
     }
 
     /// Waits until the guard is lost.

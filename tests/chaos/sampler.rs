@@ -7,20 +7,25 @@ use std::time::Duration;
 
 use lockyard_testkit::Server;
 
-use super::kind::is_shared;
+use super::kind::{is_semaphore, is_shared};
 use super::recorder::now;
 use crate::history::{Holder, Sample};
 
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// For each lock, of five keys: its living holds and their values, its keys without a TTL, and its queue.
+/// For each lock, of five keys: its living holds and their values, its keys without a TTL, its queue, and whether the sum
+/// of its permits is wrong.
+///
+/// Holds are the fields of a hash that comes first, and the members of a sorted set that comes last; if the first is a
+/// string, it is the sum of those.
 const SCRIPT: &str = r#"#!lua flags=no-writes
 local time = redis.call("TIME")
 local ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local reply = {}
 for k = 1, #KEYS, 5 do
   local living, forever = {}, {}
-  local holds = redis.call("HGETALL", KEYS[k])
+  local hashed = redis.call("TYPE", KEYS[k]).ok == "hash"
+  local holds = hashed and redis.call("HGETALL", KEYS[k]) or {}
   for i = 1, #holds, 2 do
     local deadline = tonumber(string.match(holds[i + 1], "^%d+:(%d+):"))
     if deadline > ms then
@@ -28,15 +33,21 @@ for k = 1, #KEYS, 5 do
       living[#living + 1] = holds[i + 1]
     end
   end
-  local readers = redis.call("ZRANGE", KEYS[k + 4], "(" .. ms, "+inf", "BYSCORE")
-  for _, hold in ipairs(readers) do
-    living[#living + 1] = hold
-    living[#living + 1] = "r"
+  local members = redis.call("ZRANGE", KEYS[k + 4], "(" .. ms, "+inf", "BYSCORE")
+  for _, member in ipairs(members) do
+    local hold, permits = string.match(member, "^(.*)|(%d+)$")
+    living[#living + 1] = hold or member
+    living[#living + 1] = permits and "p" .. permits or "r"
   end
+  local sum = 0
+  for _, member in ipairs(redis.call("ZRANGE", KEYS[k + 4], 0, -1)) do
+    sum = sum + (string.match(member, "|(%d+)$") or 0)
+  end
+  local said = not hashed and sum > 0 and tonumber(redis.call("GET", KEYS[k]) or nil) or sum
   for i = k, k + 4 do
     if redis.call("PTTL", KEYS[i]) == -1 then forever[#forever + 1] = KEYS[i] end
   end
-  reply[#reply + 1] = {living, forever, redis.call("ZRANGE", KEYS[k + 1], 0, -1)}
+  reply[#reply + 1] = {living, forever, redis.call("ZRANGE", KEYS[k + 1], 0, -1), said - sum}
 end
 return reply
 "#;
@@ -70,14 +81,15 @@ impl Sampler {
 
 /// Looks once; a server that is down shows nothing.
 fn take(server: &Server, prefix: &str, locks: &[String], samples: &mut Vec<Sample>) {
-    let key = |part: &str, lock: &String| {
-        let kind = if is_shared(lock) { "rw" } else { "lock" };
-        format!("{prefix}{kind}{part}:{{{lock}}}")
-    };
-    let parts = ["", ".queue", ".alive", ".fence", ".readers"];
-    let keys = locks
-        .iter()
-        .flat_map(|lock| parts.map(|part| key(part, lock)));
+    let keys = locks.iter().flat_map(|lock| {
+        let (kind, more) = match () {
+            () if is_shared(lock) => ("rw", [".fence", ".readers"]),
+            () if is_semaphore(lock) => ("semaphore", [".limit", ".permits"]),
+            () => ("lock", [".fence", ".readers"]),
+        };
+        let parts = ["", ".queue", ".alive"].into_iter().chain(more);
+        parts.map(move |part| format!("{prefix}{kind}{part}:{{{lock}}}"))
+    });
     let mut words = vec![
         "EVAL".to_owned(),
         SCRIPT.to_owned(),
@@ -85,10 +97,10 @@ fn take(server: &Server, prefix: &str, locks: &[String], samples: &mut Vec<Sampl
     ];
     words.extend(keys);
     let from = now();
-    let reply = server.query::<Vec<(Vec<String>, Vec<String>, Vec<String>)>>(&words);
+    let reply = server.query::<Vec<(Vec<String>, Vec<String>, Vec<String>, i64)>>(&words);
     let until = now();
     let seen = locks.iter().zip(reply.unwrap_or_default());
-    samples.extend(seen.map(|(lock, (holds, forever, queue))| {
+    samples.extend(seen.map(|(lock, (holds, forever, queue, miscounted))| {
         Sample {
             from,
             until,
@@ -98,6 +110,7 @@ fn take(server: &Server, prefix: &str, locks: &[String], samples: &mut Vec<Sampl
                 .map(|pair| Holder::parse(&pair[0], &pair[1]).unwrap())
                 .collect(),
             forever,
+            miscounted,
             queue: queue
                 .iter()
                 .map(|entry| entry.split('|').next().unwrap_or_default().to_owned())

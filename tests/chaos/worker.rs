@@ -12,9 +12,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::kind::{Handle, is_shared};
+use super::kind::{Handle, any_share};
 use super::recorder::{Held, Leave, Recorder};
 use super::{OPERATION_TIMEOUT, WAITER_TIMEOUT, lease};
+use crate::history::Share;
 use crate::process::Part;
 
 /// How long the last attempts may take: others may hold locks for the whole of a lease, one after another.
@@ -126,7 +127,7 @@ async fn sit(
     mut rng: Rng,
     stopped: watch::Receiver<bool>,
 ) {
-    let lock = Handle::new(&client, &seat.lock, false).fenced();
+    let lock = Handle::new(&client, &seat.lock, Share::All).fenced();
     let lock = lock.with_lease(Lease::Renewed(seat.lease));
     while !*stopped.borrow() {
         let attempt = recorder.ask(&lock, None);
@@ -213,8 +214,7 @@ impl Worker {
             _ => Lease::Renewed(length),
         };
         let name = &self.locks[number];
-        let reads = is_shared(name) && rng.u8(..10) < 7;
-        let lock = Handle::new(&self.client, name, reads).with_lease(lease);
+        let lock = Handle::new(&self.client, name, any_share(name, rng)).with_lease(lease);
         match number > 0 && number + 1 == self.locks.len() {
             true => lock,
             false => lock.fenced(),
@@ -222,16 +222,33 @@ impl Worker {
     }
 
     async fn nested(&self, lock: &Handle, owner: &Owner, rng: &mut Rng) {
-        let Some(outer) = self.acquire(lock, Some(owner), rng).await else {
+        let Some(mut outer) = self.acquire(lock, Some(owner), rng).await else {
             return;
         };
         work_under(&outer, millis(rng.f64() * 15.0), rng).await;
-        let attempt = self.recorder.ask(lock, Some(owner));
-        let answer = match rng.bool() {
-            true => lock.reenter(owner).await,
-            false => lock.try_acquire().await,
+        let other_side = lock.other_side();
+        let inner = match (rng.u8(..3), &other_side) {
+            (0, Some(reading @ Handle::Read(_))) => {
+                let attempt = self.recorder.ask(reading, Some(owner));
+                let Some(reader) = outer.downgrade(attempt).await else {
+                    return;
+                };
+                outer = reader;
+                None
+            }
+            (0, Some(writing)) => {
+                let attempt = self.recorder.ask(writing, Some(owner));
+                attempt.answered(outer.try_upgrade().await)
+            }
+            (1, _) => {
+                let attempt = self.recorder.ask(lock, Some(owner));
+                attempt.answered(lock.reenter(owner).await)
+            }
+            _ => {
+                let attempt = self.recorder.ask(lock, Some(owner));
+                attempt.answered(lock.try_acquire().await)
+            }
         };
-        let inner = attempt.answered(answer);
         if rng.bool() {
             self.section(inner, rng).await;
             self.section(Some(outer), rng).await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::finding::Finding;
-use super::{Event, History, Nanos, Outcome, What};
+use super::{Event, History, Nanos, Outcome, Share, What};
 
 /// By how much a deadline has to move until it counts: it is noted inexactly.
 const RENEWED: Nanos = 50_000_000;
@@ -14,7 +14,7 @@ pub(crate) struct Attempt {
     pub(crate) process: u32,
     pub(crate) number: u64,
     pub(crate) lock: String,
-    pub(crate) reads: bool,
+    pub(crate) share: Share,
     /// Who asked, or who got it; unknown while an anonymous owner waits.
     pub(crate) owner: Option<String>,
     pub(crate) asked: Nanos,
@@ -41,10 +41,11 @@ struct Guard {
 pub(crate) struct Claim {
     pub(crate) lock: String,
     pub(crate) owner: String,
-    pub(crate) reads: bool,
+    pub(crate) share: Share,
     pub(crate) process: u32,
     pub(crate) attempt: u64,
     pub(crate) token: Option<u64>,
+    pub(crate) asked: Nanos,
     pub(crate) from: Nanos,
     pub(crate) until: Nanos,
     /// The latest deadline, however it ended.
@@ -63,12 +64,12 @@ impl Attempt {
             let key = (event.process, event.attempt);
             let fits = match &event.what {
                 What::Connected { .. } => true,
-                What::Asked { lock, owner, reads } => {
+                What::Asked { lock, owner, share } => {
                     let attempt = Self {
                         process: event.process,
                         number: event.attempt,
                         lock: lock.clone(),
-                        reads: *reads,
+                        share: *share,
                         owner: owner.clone(),
                         asked: event.at,
                         over: None,
@@ -149,10 +150,11 @@ impl Attempt {
         Some(Claim {
             lock: self.lock.clone(),
             owner: self.owner.clone().unwrap_or_default(),
-            reads: self.reads,
+            share: self.share,
             process: self.process,
             attempt: self.number,
             token: guard.token,
+            asked: self.asked,
             from: guard.acquired,
             until: guard.leaving.map_or(until, |leaving| until.min(leaving)),
             deadline: guard.deadline,

@@ -25,6 +25,14 @@ pub(crate) enum Finding {
     Unfounded(Claim, Sample),
     /// Two owners held on the server at once, and not both to read.
     TwoHolders(Sample),
+    /// Somebody got permits of which there were not as many.
+    Beyond {
+        sample: Sample,
+        held: u64,
+        limit: u32,
+    },
+    /// More permits were believed to be held than there were when the last of them came.
+    BelievedBeyond { claim: Claim, held: u64, limit: u32 },
     /// One was let in although another had stood in front of it, and still does.
     Overtaken {
         sample: Sample,
@@ -44,6 +52,8 @@ pub(crate) enum Finding {
     Phantom(Sample, Holder),
     /// A key without a TTL.
     Forever(Sample),
+    /// A semaphore counts permits that nobody holds, or does not count what somebody does.
+    Miscounted(Sample),
     /// A key was left at the end.
     LeftBehind(String),
 }
@@ -77,6 +87,19 @@ impl fmt::Display for Finding {
                 )
             }
             Self::TwoHolders(sample) => write!(f, "two owners hold on the server: {sample:?}"),
+            Self::Beyond {
+                sample,
+                held,
+                limit,
+            } => {
+                write!(f, "{held} permits granted of {limit}: {sample:?}")
+            }
+            Self::BelievedBeyond { claim, held, limit } => {
+                write!(
+                    f,
+                    "{held} permits believed to be held of {limit}: {claim:?}"
+                )
+            }
             Self::Overtaken {
                 sample,
                 waiter,
@@ -99,6 +122,7 @@ impl fmt::Display for Finding {
                 sample.lock, sample.from
             ),
             Self::Forever(sample) => write!(f, "keys without a TTL: {:?}", sample.forever),
+            Self::Miscounted(sample) => write!(f, "permits miscounted: {sample:?}"),
             Self::LeftBehind(key) => write!(f, "left behind: {key}"),
         }
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::claim::{Attempt, Claim};
 use super::finding::Finding;
-use super::{History, Holder, Nanos, Sample, What};
+use super::permits::{believed_beyond, granted_beyond, miscounted};
+use super::{History, Holder, Nanos, Sample, Share, What};
 
 /// Finds what breaks a promise.
 pub(crate) fn judge(history: &History) -> Vec<Finding> {
@@ -15,6 +16,7 @@ pub(crate) fn judge(history: &History) -> Vec<Finding> {
     let samples = by_lock(&history.samples, |sample| &sample.lock);
     for (lock, claims) in by_lock(&claims, |claim| &claim.lock) {
         findings.extend(overlaps(history, &claims));
+        findings.extend(believed_beyond(history, &claims));
         findings.extend(tokens_back(history, &claims));
         if let Some(samples) = samples.get(lock) {
             findings.extend(unfounded(history, &claims, samples));
@@ -22,8 +24,10 @@ pub(crate) fn judge(history: &History) -> Vec<Finding> {
     }
     for samples in samples.values() {
         findings.extend(two_holders(samples));
+        findings.extend(granted_beyond(history, samples));
         findings.extend(overtaken(samples));
         findings.extend(forever(samples));
+        findings.extend(miscounted(samples));
     }
     findings.extend(phantoms(history, &attempts));
     findings.extend(history.left_behind.iter().cloned().map(Finding::LeftBehind));
@@ -74,7 +78,11 @@ fn overlaps(history: &History, claims: &[&Claim]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let (mut all, mut writers) = (Longest::default(), Longest::default());
     for claim in claims {
-        let rivals = if claim.reads { &writers } else { &all };
+        let rivals = match claim.share {
+            Share::All => &all,
+            Share::Read => &writers,
+            Share::Permits(_) => continue,
+        };
         if let Some(rival) = rivals.rival_of(claim)
             && claim.from < rival.until
             && !history.excuses(claim.from, rival.until.min(claim.until))
@@ -82,7 +90,7 @@ fn overlaps(history: &History, claims: &[&Claim]) -> Vec<Finding> {
             findings.push(Finding::Overlap(rival.clone(), (*claim).clone()));
         }
         all.add(claim);
-        if !claim.reads {
+        if claim.share == Share::All {
             writers.add(claim);
         }
     }
@@ -169,7 +177,7 @@ fn unfounded(history: &History, claims: &[&Claim], samples: &[&Sample]) -> Vec<F
             .take_while(|sample| sample.until < claim.until);
         let stands = |sample: &&Sample| {
             let mut holders = sample.holders.iter();
-            holders.any(|holder| holder.owner == claim.owner && holder.reads == claim.reads)
+            holders.any(|holder| holder.owner == claim.owner && holder.share == claim.share)
         };
         let mut without = within
             .filter(|sample| !stands(sample))
@@ -187,7 +195,10 @@ fn two_holders(samples: &[&Sample]) -> Vec<Finding> {
             let mut others = sample.holders.iter();
             others.any(|other| other.owner != writer.owner)
         };
-        let mut writers = sample.holders.iter().filter(|holder| !holder.reads);
+        let mut writers = sample
+            .holders
+            .iter()
+            .filter(|holder| holder.share == Share::All);
         writers.any(beside)
     };
     let mut findings: Vec<Finding> = samples

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::finding::Finding;
-use super::{Event, History, Holder, Nanos, Outcome, Sample, Upheaval, What, judge};
+use super::{Event, History, Holder, Limit, Nanos, Outcome, Sample, Share, Upheaval, What, judge};
 
 const MS: Nanos = 1_000_000;
 const LOCK: &str = "x";
@@ -38,17 +38,17 @@ impl History {
     }
 
     fn ask(&mut self, ms: Nanos, process: u32, attempt: u64) {
-        self.ask_to(false, ms, process, attempt);
+        self.ask_for(Share::All, ms, process, attempt);
     }
 
-    fn ask_to(&mut self, reads: bool, ms: Nanos, process: u32, attempt: u64) {
+    fn ask_for(&mut self, share: Share, ms: Nanos, process: u32, attempt: u64) {
         let (lock, owner) = (LOCK.to_owned(), None);
-        self.note(ms, process, attempt, What::Asked { lock, owner, reads });
+        self.note(ms, process, attempt, What::Asked { lock, owner, share });
     }
 
     /// All of a hold to read, of which the server is not seen.
     fn read(&mut self, process: u32, attempt: u64, owner: &str, from: Nanos, until: Nanos) {
-        self.ask_to(true, from - 1, process, attempt);
+        self.ask_for(Share::Read, from - 1, process, attempt);
         let what = What::Acquired {
             owner: owner.to_owned(),
             token: None,
@@ -56,6 +56,37 @@ impl History {
         };
         self.note(from, process, attempt, what);
         self.release(until, process, attempt);
+    }
+
+    /// All of a hold of so many permits, of which the server is not seen.
+    fn permits(&mut self, permits: u32, (process, attempt): (u32, u64), from: Nanos, until: Nanos) {
+        self.ask_for(Share::Permits(permits), from - 1, process, attempt);
+        let what = What::Acquired {
+            owner: format!("c{process}:{attempt}"),
+            token: None,
+            until: (until + 5) * MS,
+        };
+        self.note(from, process, attempt, what);
+        self.release(until, process, attempt);
+    }
+
+    /// The server shows who holds how many permits, at one moment.
+    fn look_at_permits(&mut self, ms: Nanos, holds: &[(&str, u32)]) {
+        self.look(ms, &[], &[], &[]);
+        let holders = holds
+            .iter()
+            .map(|(hold, permits)| Holder::parse(hold, &format!("p{permits}")).unwrap());
+        self.samples.last_mut().unwrap().holders = holders.collect();
+    }
+
+    /// The semaphore has so many permits from some moment on.
+    fn limit(&mut self, permits: u32, from: Nanos, until: Nanos) {
+        self.limits.push(Limit {
+            lock: LOCK.to_owned(),
+            from: from * MS,
+            until: until * MS,
+            permits,
+        });
     }
 
     /// The server shows who holds, who reads and who waits, at one moment.
@@ -70,6 +101,7 @@ impl History {
             lock: LOCK.to_owned(),
             holders: holders.collect(),
             forever: Vec::new(),
+            miscounted: 0,
             queue: queue.iter().map(|hold| (*hold).to_owned()).collect(),
         });
     }
@@ -106,6 +138,7 @@ impl History {
             lock: LOCK.to_owned(),
             holders: holders.clone(),
             forever: Vec::new(),
+            miscounted: 0,
             queue: Vec::new(),
         }));
         self.samples.sort_by_key(|sample| sample.from);
@@ -472,6 +505,15 @@ fn a_key_without_ttl_is_found() {
 }
 
 #[test]
+fn permits_that_are_miscounted_are_found() {
+    for wrong in [-1, 2] {
+        let mut history = History::good();
+        history.samples[3].miscounted = wrong;
+        finds!(history, Finding::Miscounted(_));
+    }
+}
+
+#[test]
 fn a_key_that_is_left_is_found() {
     let mut history = History::good();
     history.left_behind.push("lock.queue:{x}".into());
@@ -574,4 +616,121 @@ fn an_owner_that_holds_may_enter_before_those_in_front() {
     history.look(12, &["c/c1.9", "c/c2.2"], &[], &["a/c1.1"]);
     history.grace = Duration::from_secs(1);
     passes(&history);
+}
+
+/// Three permits at first, and two from about 20 ms on.
+fn lowered() -> History {
+    let mut history = History::empty();
+    history.grace = Duration::from_secs(1);
+    history.limit(3, 0, 0);
+    history.limit(2, 19, 21);
+    history
+}
+
+#[test]
+fn as_many_permits_as_there_are_pass() {
+    let mut history = lowered();
+    history.permits(2, (1, 1), 10, 30);
+    history.permits(1, (2, 1), 15, 18);
+    history.permits(2, (2, 2), 31, 35);
+    history.look_at_permits(9, &[]);
+    history.look_at_permits(16, &[("c1:1/c1.1", 2), ("c2:1/c2.1", 1)]);
+    history.look_at_permits(25, &[("c1:1/c1.1", 2)]);
+    history.look_at_permits(33, &[("c2:2/c2.2", 2)]);
+    passes(&history);
+}
+
+#[test]
+fn a_lower_limit_takes_no_permits_away() {
+    let mut history = lowered();
+    history.permits(3, (1, 1), 10, 40);
+    for ms in [9, 30, 35] {
+        let holds = [("c1:1/c1.1", 3)];
+        history.look_at_permits(ms, if ms < 10 { &[] } else { &holds });
+    }
+    passes(&history);
+}
+
+#[test]
+fn permits_that_came_while_the_limit_was_lowered_pass_and_those_that_came_later_are_found() {
+    // They may have come when there still were three.
+    let mut history = lowered();
+    history.permits(2, (1, 1), 10, 40);
+    history.ask_for(Share::Permits(1), 20, 2, 1);
+    let owner = "c2:1".to_owned();
+    let (token, until) = (None, 60 * MS);
+    history.note(
+        30,
+        2,
+        1,
+        What::Acquired {
+            owner,
+            token,
+            until,
+        },
+    );
+    history.release(39, 2, 1);
+    passes(&history);
+
+    let mut history = lowered();
+    history.permits(2, (1, 1), 10, 40);
+    history.permits(1, (2, 1), 30, 35);
+    finds!(
+        history,
+        Finding::BelievedBeyond {
+            limit: 2,
+            held: 3,
+            ..
+        }
+    );
+}
+
+#[test]
+fn permits_beyond_the_limit_on_the_server_are_found() {
+    let two = ("c1:1/c1.1", 2);
+    let one = ("c2:1/c2.1", 1);
+    let mut history = lowered();
+    history.permits(2, (1, 1), 10, 40);
+    history.ask_for(Share::Permits(1), 22, 2, 1);
+    history.note(60, 2, 1, What::Over(Outcome::Dropped));
+    history.look_at_permits(20, &[two]);
+    history.look_at_permits(25, &[two, one]);
+    // The limit was lowered between the two.
+    passes(&history);
+    history.look_at_permits(26, &[two]);
+    history.look_at_permits(27, &[two, one]);
+    finds!(
+        history,
+        Finding::Beyond {
+            limit: 2,
+            held: 3,
+            ..
+        }
+    );
+    // Again and again while it falls: one goes, and another comes too early.
+    let mut history = lowered();
+    history.ask_for(Share::Permits(2), 1, 1, 1);
+    history.ask_for(Share::Permits(3), 1, 2, 1);
+    for (process, ms) in [(1, 60), (2, 60)] {
+        history.note(ms, process, 1, What::Over(Outcome::Dropped));
+    }
+    history.look_at_permits(30, &[("c2:1/c2.1", 3), two]);
+    history.look_at_permits(32, &[("c2:1/c2.1", 3)]);
+    history.look_at_permits(34, &[("c1:2/c1.2", 3)]);
+    finds!(
+        history,
+        Finding::Beyond {
+            limit: 2,
+            held: 3,
+            ..
+        }
+    );
+}
+
+#[test]
+fn a_holder_of_more_permits_than_the_server_shows_is_found() {
+    let mut history = lowered();
+    history.permits(2, (1, 1), 10, 30);
+    history.look_at_permits(15, &[("c1:1/c1.1", 1)]);
+    finds!(history, Finding::Unfounded(..));
 }

@@ -129,7 +129,7 @@ impl Bare {
         Self {
             family,
             connection: RefCell::new(connect(url)),
-            keys: ["", ".queue", ".alive", ".fence", ".readers"].map(key),
+            keys: family.parts().map(key),
             inbox: format!("{prefix}inbox:"),
         }
     }

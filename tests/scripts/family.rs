@@ -1,10 +1,11 @@
-use lockyard_lua::{lock, rw};
+use lockyard_lua::{lock, rw, semaphore};
 
 /// Whose scripts are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     Lock,
     Rw,
+    Semaphore,
 }
 
 impl Family {
@@ -13,6 +14,7 @@ impl Family {
         match self {
             Self::Lock => "lock",
             Self::Rw => "rw",
+            Self::Semaphore => "semaphore",
         }
     }
 
@@ -20,6 +22,7 @@ impl Family {
         match self {
             Self::Lock => lock::ACQUIRE,
             Self::Rw => rw::ACQUIRE,
+            Self::Semaphore => semaphore::ACQUIRE,
         }
     }
 
@@ -27,6 +30,7 @@ impl Family {
         match self {
             Self::Lock => lock::RENEW,
             Self::Rw => rw::RENEW,
+            Self::Semaphore => semaphore::RENEW,
         }
     }
 
@@ -34,6 +38,7 @@ impl Family {
         match self {
             Self::Lock => lock::RELEASE,
             Self::Rw => rw::RELEASE,
+            Self::Semaphore => semaphore::RELEASE,
         }
     }
 
@@ -41,14 +46,24 @@ impl Family {
         match self {
             Self::Lock => lock::INSPECT,
             Self::Rw => rw::INSPECT,
+            Self::Semaphore => semaphore::INSPECT,
         }
     }
 
-    /// What all scripts but `inspect` get of the keys `lock`, `queue`, `alive`, `fence`, `readers`, in their order.
-    pub(crate) fn keys<T>(self, [lock, queue, alive, fence, readers]: [T; 5]) -> Vec<T> {
+    /// What its keys are called besides; not each family has the last.
+    pub(crate) fn parts(self) -> [&'static str; 5] {
         match self {
-            Self::Lock => vec![lock, queue, alive, fence],
-            Self::Rw => vec![lock, queue, readers, alive, fence],
+            Self::Lock | Self::Rw => ["", ".queue", ".alive", ".fence", ".readers"],
+            Self::Semaphore => ["", ".queue", ".alive", ".limit", ".permits"],
+        }
+    }
+
+    /// What the scripts of the queue get of the keys, which come in the order of [`parts`](Self::parts).
+    pub(crate) fn keys<T>(self, [main, queue, alive, other, set]: [T; 5]) -> Vec<T> {
+        match self {
+            Self::Lock => vec![main, queue, alive, other],
+            Self::Rw => vec![main, queue, set, alive, other],
+            Self::Semaphore => vec![main, queue, set, other, alive],
         }
     }
 }

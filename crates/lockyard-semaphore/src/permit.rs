@@ -141,7 +141,8 @@ impl SemaphorePermit {
         }
     }
 
-    /// Makes one of two; its lease is the shorter of theirs, and a fixed one is shorter than a renewed one.
+    /// Makes one of two of the same client; its lease is the shorter of theirs, and a fixed one is shorter than a
+    /// renewed one.
     ///
     /// # Redis
     ///
@@ -153,7 +154,8 @@ impl SemaphorePermit {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] if they are of two semaphores; else as [`split`](Self::split).
+    /// [`Error::InvalidOption`] if they are of two semaphores, or were acquired through two clients; else as
+    /// [`split`](Self::split).
     pub async fn merge(self, other: Self) -> Result<Self, Error> {
         let (handle, mine, others) = (self.handle.clone(), self.permits, other.permits);
         let Some(permits) = mine.checked_add(others) else {
@@ -163,11 +165,16 @@ impl SemaphorePermit {
                 most: u32::MAX.into(),
             });
         };
+        let refused = |reason| Error::InvalidOption {
+            option: "permits to merge",
+            reason,
+        };
         if handle.spec()?.keys != other.handle.spec()?.keys {
-            return Err(Error::InvalidOption {
-                option: "permits to merge",
-                reason: "they are of two semaphores",
-            });
+            return Err(refused("they are of two semaphores"));
+        }
+        // Only its own client knows until when a hold lasts.
+        if !Arc::ptr_eq(handle.runtime(), other.handle.runtime()) {
+            return Err(refused("they are of two clients"));
         }
         let mut holds = replace(&handle, vec![self.hold, other.hold], &[permits]).await?;
         match holds.pop() {

@@ -278,8 +278,8 @@ impl Semaphore {
     /// Stores how many permits there are, for all clients, and lets in the waiters that fit then.
     ///
     /// A lower limit revokes nothing: nobody gets in until fewer permits are held.
-    /// Waiters that ask for more than the new limit learn of it by [`Error::InvalidPermits`], at the latest a third of
-    /// the waiter timeout later.
+    /// Waiters that ask for more than the new limit learn of it by [`Error::InvalidPermits`]: the first that waits through
+    /// a client at the latest a third of the waiter timeout later, each other one when it has become the first.
     /// With a limit of zero every request is refused so.
     ///
     /// # Redis
@@ -319,6 +319,7 @@ impl Semaphore {
     /// Raises the limit by so many, stores it, and lets in the waiters that fit then; the limit from now on.
     ///
     /// It is the counterpart of [`SemaphorePermit::forget`].
+    /// There are never more than [`u32::MAX`].
     ///
     /// # Redis
     ///
