@@ -1,7 +1,7 @@
 //! The guard.
 
 use std::future::Future;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use lockyard_core::__private::{Arg, Handle, Hold, Script, exchange};
