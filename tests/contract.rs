@@ -341,6 +341,7 @@ macro_rules! at_length {
                     after_release_nothing_is_renewed
                     each_renewal_gives_the_full_lease_however_slow_they_are
                     a_fixed_lease_is_checked_but_not_renewed
+                    an_extended_lease_is_checked_no_more_often_than_a_long_one
                     a_fixed_lease_is_extended_by_hand_and_never_shortened
                     each_acquire_has_the_lease_of_its_own_handle
                     a_slow_script_of_somebody_else_costs_no_hold

@@ -359,6 +359,10 @@ async fn keys_values_entries_and_messages_of_a_semaphore_are_what_they_are() {
         client(&server, "lockyard:").await,
     );
     let (api, waiting) = (a.semaphore("stock:42", 7), b.semaphore("stock:42", 5));
+    #[expect(
+        clippy::async_yields_async,
+        reason = "the task waits until its place is there, not until it is served"
+    )]
     let wants = async |permits: u32, place: u64, lease: Lease| {
         let waiter = waiting.clone().with_lease(lease);
         let waiter = tokio::spawn(async move { waiter.acquire_many(permits).await.unwrap() });

@@ -6,6 +6,9 @@ mod granted;
 // How many there are: named, stored, raised, lowered.
 mod limits;
 
+// A limit that is stored, and what stands in its place.
+mod stored;
+
 // Permits that are split, merged and forgotten.
 mod parts;
 

@@ -203,10 +203,11 @@ pub(crate) enum Script {
     Set,
     Count,
     Down,
+    Limit,
 }
 
 impl Script {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Acquire,
         Self::Renew,
         Self::Release,
@@ -215,6 +216,7 @@ impl Script {
         Self::Set,
         Self::Count,
         Self::Down,
+        Self::Limit,
     ];
 
     /// One for each family.
@@ -228,6 +230,7 @@ impl Script {
             Self::Set => &[latch::SET],
             Self::Count => &[latch::COUNT],
             Self::Down => &[latch::DOWN],
+            Self::Limit => &[semaphore::LIMIT],
         }
     }
 

@@ -14,4 +14,4 @@ local at, debt, interval = tonumber(kept[1]) or us, tonumber(kept[2]) or 0, tonu
 if us > at and interval > 0 then debt = debt - (us - at) / interval end
 -- Less than a thousand-millionth is what sums of fractions lose.
 if debt < 1e-9 then return {0, 0} end
-return {math.ceil(debt - 1e-9), math.ceil(debt * interval * 1000)}
+return {math.ceil(debt - 1e-9), math.min(math.ceil(debt * interval * 1000), 2 ^ 62)}

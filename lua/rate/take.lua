@@ -47,7 +47,8 @@ for i = 1, #KEYS do
     if over < 1e-9 or over * interval <= tonumber(ARGV[4 * i + 1]) then
       rate.debt, rate.changed, sign = rate.debt + permits, true, 1
     end
-    reply[i + 1] = sign * math.ceil(rate.debt * interval * 1000)
+    -- A rate that was lowered a millionfold owes more than an integer takes.
+    reply[i + 1] = sign * math.min(math.ceil(rate.debt * interval * 1000), 2 ^ 62)
   end
 end
 for key, rate in pairs(rates) do
@@ -55,7 +56,7 @@ for key, rate in pairs(rates) do
     -- Not tostring or "..", which spoil such numbers.
     local at, debt = string.format("%d", us), string.format("%.17g", rate.debt)
     call("HSET", key, "at", at, "debt", debt, "interval", rate.text)
-    call("PEXPIRE", key, string.format("%d", math.ceil(rate.debt * rate.interval / 1000)))
+    call("PEXPIRE", key, string.format("%d", math.min(math.ceil(rate.debt * rate.interval / 1000), 1e15)))
   end
 end
 return reply

@@ -254,6 +254,22 @@ pub(crate) async fn a_fixed_lease_is_checked_but_not_renewed<M: Exclusive>() {
     ));
 }
 
+// Red when `extend` leaves the period of the lease before.
+pub(crate) async fn an_extended_lease_is_checked_no_more_often_than_a_long_one<M: Exclusive>() {
+    let server = Server::start().unwrap();
+    let holder = client(&server.url()).await;
+    let lock = M::of(&holder, "x").with_lease(Lease::Fixed(ms(300)));
+    let guard = lock.acquire().await.unwrap();
+    guard.extend(ms(3_600_000)).await.unwrap();
+    // The check that was due before.
+    tokio::time::sleep(ms(200)).await;
+    let before = server.scripts().unwrap();
+    tokio::time::sleep(ms(500)).await;
+    let checks = server.scripts().unwrap() - before;
+    assert!(checks <= 1, "{checks}");
+    guard.release().await.unwrap();
+}
+
 pub(crate) async fn a_fixed_lease_is_extended_by_hand_and_never_shortened<M: Exclusive>() {
     let server = Server::start().unwrap();
     let (holder, other) = (client(&server.url()).await, client(&server.url()).await);

@@ -117,7 +117,7 @@ async fn a_setting_whose_reply_is_lost_is_found_or_told() {
             (Some(expected), answer) => assert_eq!(answer.unwrap(), expected, "{loss:?}"),
             // Whether the connection is made anew in time to see it, is not said.
             (None, Ok(is_set)) => assert!(is_set, "{loss:?}"),
-            (None, Err(error)) => assert_eq!(variant(&error), "Unreachable", "{loss:?}"),
+            (None, Err(error)) => assert_eq!(variant(&error), "OutcomeUnknown", "{loss:?}"),
         }
         let count = line.other.latch("x").count().await.unwrap();
         assert_eq!(

@@ -238,3 +238,20 @@ async fn a_shutdown_ends_waits() {
     let error = limiter.try_acquire(1).await.unwrap_err();
     assert!(matches!(error, lockyard::Error::Closed), "{error:?}");
 }
+
+// Red when what is owed outgrows an integer.
+#[tokio::test]
+async fn a_rate_that_is_lowered_a_millionfold_is_still_answered() {
+    let server = Server::start().unwrap();
+    let client = client(&server.url()).await;
+    let most = 10_000_000;
+    let fast = client.rate_limiter("x", Rate::per_second(most).burst(most));
+    assert!(fast.try_acquire(most).await.unwrap().is_allowed());
+    let slow = client.rate_limiter("x", SLOW);
+    let decision = slow.try_acquire(1).await.unwrap();
+    let after = decision.retry_after().unwrap();
+    assert!(after > Duration::from_secs(365 * 24 * 3600), "{after:?}");
+    assert!(slow.inspect().await.unwrap().owed > 1_000_000);
+    let left = server.ttl_ms("lockyard:rate:{x}").unwrap();
+    assert!(left > 0, "{left}");
+}

@@ -160,6 +160,19 @@ fn a_renewal_never_shortens_a_lease() {
     assert!(server.ttl_ms(&lock.keys[0]).unwrap() > (2 * LEASE - 60_000) as i64);
 }
 
+// Red when `grow` sets a time to live of zero.
+#[test]
+fn a_renewal_that_only_asks_leaves_a_permanent_key() {
+    let server = Server::start().unwrap();
+    let lock = Bare::new(&server.url());
+    let one = id("a:1", "c", 1);
+    lock.acquire(&one, "try");
+    server.command(&["PERSIST", &lock.keys[0]]).unwrap();
+    let renewed = lock.renew_all(&[(&lock, &one, 0, 1)]);
+    assert_eq!(renewed.each, [Renewed::Held(String::new())]);
+    assert_eq!(lock.holds().len(), 1);
+}
+
 // A paused grantee stands in the way for the waiter timeout, not for its lease.
 // Red when `grant` writes the full lease.
 #[test]

@@ -1,8 +1,8 @@
 use lockyard::{Error, HoldState, Lease};
-use lockyard_testkit::{Server, eventually_async};
+use lockyard_testkit::{Action, Proxy, Server, eventually_async};
 
 use super::available;
-use crate::support::{SOON, client, ms, no_keys};
+use crate::support::{SOON, Script, client, ms, no_keys, soon};
 
 #[tokio::test]
 async fn permits_are_split_and_merged() {
@@ -54,6 +54,47 @@ async fn parts_go_on_with_the_lease_of_the_whole() {
         permit.release().await.unwrap();
     }
     no_keys(&server);
+}
+
+// Red when the lease of the first counts, and when a renewed one wins.
+#[tokio::test]
+async fn what_is_merged_has_the_shorter_lease() {
+    let server = Server::start().unwrap();
+    let client = client(&server.url()).await;
+    let api = client.semaphore("api", 4);
+    let of = async |lease| api.clone().with_lease(lease).acquire().await.unwrap();
+    let renewed = of(Lease::Renewed(ms(60_000))).await;
+    let fixed = of(Lease::Fixed(ms(700))).await;
+    let both = renewed.merge(fixed).await.unwrap();
+    // Only a fixed lease is extended by hand.
+    both.extend(ms(800)).await.unwrap();
+    let short = of(Lease::Renewed(ms(900))).await;
+    let three = of(Lease::Renewed(ms(60_000))).await.merge(short).await;
+    let three = three.unwrap();
+    assert!(three.remaining() <= ms(900));
+    tokio::time::timeout(ms(2000), three.lost())
+        .await
+        .unwrap_err();
+    assert!(three.remaining() <= ms(900));
+    soon(both.lost()).await;
+    three.release().await.unwrap();
+}
+
+// Red when what comes is seen to when the renewal of what goes would have been, at the end of the lease.
+#[tokio::test]
+async fn parts_are_renewed_though_the_whole_was_being_renewed() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let api = client(&proxy.url()).await.semaphore("api", 2);
+    let api = api.with_lease(Lease::Renewed(ms(3000)));
+    let permit = api.acquire_many(2).await.unwrap();
+    let renewal = proxy.once(Script::Renew.calls(), Action::DelayReply(ms(500)));
+    renewal.wait_fired_async(1, SOON).await;
+    let (one, other) = permit.split(1).await.unwrap();
+    tokio::time::timeout(ms(3500), one.lost())
+        .await
+        .unwrap_err();
+    assert_eq!(other.state(), HoldState::Held);
 }
 
 #[tokio::test]

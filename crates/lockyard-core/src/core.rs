@@ -202,6 +202,14 @@ impl Core {
             },
         }
     }
+
+    /// What a user is told of a fault that leaves unknown whether a command was carried out.
+    pub(crate) fn unknown(&self, name: &str, fault: Fault) -> Error {
+        Error::OutcomeUnknown {
+            name: name.to_owned(),
+            source: Box::new(self.error(name, fault)),
+        }
+    }
 }
 
 impl Fault {

@@ -107,16 +107,10 @@ impl Runtime {
         core.wake.notify_one();
         let answer = async { told.await.unwrap_or_else(|_| Err(ended())) };
         let name = &counted.named.name;
-        core.in_time(answer, core.valid()).await.map_err(|fault| {
-            let unknown = matches!(fault, Fault::Unanswered(_));
-            let error = core.error(name, fault);
-            match unknown {
-                true => Error::OutcomeUnknown {
-                    name: name.clone(),
-                    source: Box::new(error),
-                },
-                false => error,
-            }
+        let answer = core.in_time(answer, core.valid()).await;
+        answer.map_err(|fault| match fault {
+            Fault::Unanswered(_) => core.unknown(name, fault),
+            fault => core.error(name, fault),
         })
     }
 }

@@ -98,9 +98,10 @@ pub enum Error {
         /// The primitive's name.
         name: String,
     },
-    /// Nobody knows whether a release or a count-down was done; the client goes on trying in the background.
+    /// Nobody knows whether a command was carried out that is not to be repeated: a release or a count-down goes on in the
+    /// background, and anything else may be done twice if it is asked for again.
     #[error(
-        "it is unknown whether {name:?} was released or counted down: that goes on in the background, for a release at most until the lease is over"
+        "it is unknown whether the server did what was asked of it for {name:?}: a release or a count-down goes on in the background, anything else may be done twice if it is repeated"
     )]
     OutcomeUnknown {
         /// The primitive's name.

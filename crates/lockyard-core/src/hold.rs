@@ -150,8 +150,10 @@ impl Hold {
                 .iter_mut()
                 .find(|share| share.number == self.share)?;
             let fixed = matches!(share.lease, Lease::Fixed(_));
-            if fixed {
-                share.ends = share.ends.max(ends);
+            if fixed && ends > share.ends {
+                share.ends = ends;
+                // It is checked as often as a hold that had this lease from the beginning.
+                share.lease = Lease::Fixed(lease);
             }
             Some(fixed)
         });

@@ -120,9 +120,9 @@ impl LateQueue {
             let at = late
                 .iter()
                 .position(|late| late.seq == seq && late.granted != Some(us))?;
-            Some(late.swap_remove(at))
+            // It stays, for it may come back again until its validity is over.
+            Some(late[at].clone())
         });
-        self.ripe.retain(|_, late| !late.is_empty());
         if let Some(late) = found {
             self.ripe.entry(now).or_default().push(late);
         }

@@ -57,7 +57,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Why there is no value; after [`Error::Unreachable`] the command may have been done.
+    /// Why there is no value; after [`Error::OutcomeUnknown`] the command may have been done.
     pub async fn once(
         &self,
         once: Once<'_>,
@@ -79,6 +79,9 @@ impl Runtime {
             let fault = match self.attempt(&once, until, args(left)).await? {
                 Attempt::Answered(value, received) => return Ok((value, received)),
                 Attempt::Undone(fault) => fault,
+                Attempt::Failed(fault @ Fault::Unanswered(_)) => {
+                    return Err(core.unknown(name, fault));
+                }
                 Attempt::Failed(fault) => return Err(core.error(name, fault)),
             };
             retry

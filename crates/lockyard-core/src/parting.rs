@@ -50,14 +50,9 @@ impl Hold {
             };
             first = false;
             if let Err(fault) = retry.after(fault).await {
-                let passes = fault.passes();
-                let source = core.error(&self.spec.name, fault);
-                return Err(match passes {
-                    true => Error::OutcomeUnknown {
-                        name: self.spec.name.clone(),
-                        source: Box::new(source),
-                    },
-                    false => source,
+                return Err(match fault.passes() {
+                    true => core.unknown(&self.spec.name, fault),
+                    false => core.error(&self.spec.name, fault),
                 });
             }
         }

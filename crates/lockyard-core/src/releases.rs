@@ -16,7 +16,7 @@ use crate::reply::{self, Answer, Released};
 use crate::state::State;
 
 /// The most entries in one script; each may bring four keys.
-const BATCH: usize = 500;
+pub(crate) const BATCH: usize = 500;
 
 /// An entry to release, and what for.
 #[derive(Clone, Debug)]

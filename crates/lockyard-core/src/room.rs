@@ -252,6 +252,7 @@ impl State {
             && matches!(room.place, Place::Asked)
         {
             room.place = Place::None;
+            room.trouble = None;
         }
         self.ask_for_place(door);
     }

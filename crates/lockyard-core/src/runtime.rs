@@ -18,6 +18,7 @@ use crate::metrics;
 use crate::name;
 use crate::options::ClientOptions;
 use crate::owner::Owner;
+use crate::releases;
 use crate::reply::{self, Answer};
 use crate::retry::Retry;
 use crate::script::{Family, Script};
@@ -149,23 +150,23 @@ impl Runtime {
         if holds.is_empty() {
             return Ok(false);
         }
-        let mut args = vec![Arg::Text(self.core.inbox.clone())];
-        args.push(Arg::Number(holds.len() as u64));
-        let forced = |hold: &Bytes| Arg::Text([b"!", &hold[..]].concat().into());
-        args.extend(holds.iter().map(forced));
-        self.release_all(spec, &args, holds.len()).await?;
+        for holds in holds.chunks(releases::BATCH) {
+            let mut args = vec![Arg::Text(self.core.inbox.clone())];
+            args.push(Arg::Number(holds.len() as u64));
+            let forced = |hold: &Bytes| Arg::Text([b"!", &hold[..]].concat().into());
+            args.extend(holds.iter().map(forced));
+            self.release_all(spec, &args, holds.len()).await?;
+        }
         tracing::info!(lock = spec.name, outcome = "released", "released by force");
         Ok(true)
     }
 
-    /// Lets in the waiters that can be served now.
-    ///
-    /// # Errors
-    ///
-    /// Why there is no reply; then they are served by their own looks.
-    pub async fn serve(&self, spec: &Spec) -> Result<(), Error> {
+    /// Lets in the waiters that can be served now; if that cannot be done, they find out by their own looks.
+    pub async fn serve(&self, spec: &Spec) {
         let args = [Arg::Text(self.core.inbox.clone()), Arg::Number(0)];
-        self.release_all(spec, &args, 0).await
+        if let Err(error) = self.release_all(spec, &args, 0).await {
+            tracing::warn!(lock = spec.name, %error, "waiters have to look for what lets them in");
+        }
     }
 
     /// Sends a release until no more waiters can be served.
@@ -220,10 +221,7 @@ impl Runtime {
                     ErrorKind::Timeout,
                     "releases or count-downs are still under way",
                 );
-                return Err(Error::OutcomeUnknown {
-                    name: "all holds".to_owned(),
-                    source: Box::new(core.error("", Fault::Unanswered(source))),
-                });
+                return Err(core.unknown("all holds", Fault::Unanswered(source)));
             }
             tokio::select! {
                 biased;

@@ -28,7 +28,8 @@ const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 /// A wait is for the latch that it finds: it ends when that latch is not counted down any more, for whatever reason,
 /// also when another one has been set under its name in the meantime.
 ///
-/// No count-down counts twice, however often its command comes, and none counts for a latch that was set later.
+/// No count-down counts twice, however often its command comes, and none that was answered counts for a latch that was
+/// set later; one that still goes on in the background counts for the latch that it finds.
 /// Unlike a lock, a latch knows nothing of processes that die: what they have not counted down by then stays, until
 /// somebody else counts it down or the latch's life time is over.
 ///
@@ -117,8 +118,8 @@ impl Latch {
     /// # Errors
     ///
     /// [`Error::InvalidName`], and [`Error::InvalidOption`] for the life time, before anything is sent.
-    /// [`Error::Unreachable`] after two operation timeouts without a connection or an answer: then the latch may have been
-    /// set, but it will not be set later.
+    /// [`Error::OutcomeUnknown`] if there was no answer: then the latch may have been set, but it will not be set later;
+    /// [`Error::Unreachable`] after an operation timeout without a connection.
     /// [`Error::WrongType`], [`Error::Refused`] with what the server said; [`Error::UnexpectedReply`] if the script
     /// answered what this version does not know; [`Error::Closed`] after a shutdown.
     pub async fn try_set_count(&self, count: u32) -> Result<bool, Error> {
@@ -149,7 +150,7 @@ impl Latch {
             Err(error) => error,
         };
         // What was not answered may be there to see.
-        let unanswered = matches!(error, Error::Unreachable { .. });
+        let unanswered = matches!(error, Error::OutcomeUnknown { .. });
         let seen = match unanswered && count > 0 {
             true => self.runtime.counting(counted).await.ok().flatten(),
             false => None,
@@ -183,6 +184,8 @@ impl Latch {
     }
 
     /// Counts down by so many at once, but never below zero, and tells how much is left.
+    ///
+    /// [`u32::MAX`] opens the latch, whatever is left.
     ///
     /// # Redis
     ///

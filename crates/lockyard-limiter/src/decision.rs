@@ -5,6 +5,8 @@ use std::time::Duration;
 use crate::rate::Rate;
 
 /// Whether permits were granted, and else when they can be had.
+///
+/// There will be no third answer, so a `match` needs no other arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "it says whether to go on"]
 pub enum Decision {

@@ -117,7 +117,7 @@ impl RateLimiter {
     ///
     /// [`Error::InvalidName`], [`Error::InvalidRate`], and [`Error::InvalidPermits`] for no permits or more than the
     /// burst, before anything is sent.
-    /// [`Error::Unreachable`] if the command was sent and not answered: the permits may be spent, and it is not sent
+    /// [`Error::OutcomeUnknown`] if the command was sent and not answered: the permits may be spent, and it is not sent
     /// again.
     /// [`Error::InvalidRate`] as well if those who came before wait for 10 years.
     /// [`Error::WrongType`], [`Error::Refused`] with what the server said; [`Error::UnexpectedReply`] if the script

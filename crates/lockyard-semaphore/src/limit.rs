@@ -45,6 +45,6 @@ pub(crate) async fn change(handle: &Handle, change: Change) -> Result<Option<u32
     };
     let runtime = handle.runtime();
     let (value, _) = runtime.once(once, |_| args.to_vec()).await?;
-    runtime.serve(spec).await?;
+    runtime.serve(spec).await;
     Ok(u32::try_from(value - 1).ok())
 }

@@ -292,7 +292,8 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// As [`inspect`](Self::inspect); then it may have been done, and can be called again.
+    /// As [`inspect`](Self::inspect), and [`Error::OutcomeUnknown`] if it was not answered: then it may have been done, and
+    /// can be called again.
     pub async fn set_limit(&self, limit: u32) -> Result<(), Error> {
         limit::change(&self.handle, Change::Set(limit)).await?;
         Ok(())
@@ -331,7 +332,8 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// As [`inspect`](Self::inspect); then it may have been done, and [`limit`](Self::limit) tells.
+    /// As [`inspect`](Self::inspect), and [`Error::OutcomeUnknown`] if it was not answered: then it may have been done, and
+    /// [`limit`](Self::limit) tells.
     pub async fn add_permits(&self, permits: u32) -> Result<u32, Error> {
         let limit = limit::change(&self.handle, Change::Add(permits)).await?;
         limit.ok_or_else(|| self.handle.unexpected())

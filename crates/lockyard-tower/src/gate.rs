@@ -81,6 +81,7 @@ impl<H> Gate<H> {
         };
         match *error {
             Error::Unreachable { .. }
+            | Error::OutcomeUnknown { .. }
             | Error::Refused { .. }
             | Error::LeaseLost { .. }
             | Error::Closed => {

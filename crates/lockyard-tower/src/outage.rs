@@ -20,6 +20,8 @@ use tokio::time::Instant;
 /// Both are counted, in [`Counts::opened`](crate::Counts::opened) and [`Counts::closed`](crate::Counts::closed), and
 /// the beginning and the end of such a time are logged.
 ///
+/// There will be no third policy, so a `match` needs no other arm.
+///
 /// A server that answers is not away: no permit, a name that is invalid, and data of another type under the key refuse
 /// a request under both policies, so nobody gets round a limit by what is in the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
