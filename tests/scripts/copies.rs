@@ -168,7 +168,7 @@ fn a_renewal_that_only_asks_leaves_a_permanent_key() {
     let one = id("a:1", "c", 1);
     lock.acquire(&one, "try");
     server.command(&["PERSIST", &lock.keys[0]]).unwrap();
-    let renewed = lock.renew_all(&[(&lock, &one, 0, 1)]);
+    let renewed = lock.renew_all(&[(&lock, &one, 0, 2)]);
     assert_eq!(renewed.each, [Renewed::Held(String::new())]);
     assert_eq!(lock.holds().len(), 1);
 }
