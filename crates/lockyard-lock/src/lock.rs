@@ -45,6 +45,11 @@ const LISTED: u64 = 1000;
 /// A gathered call waits for one round trip at most, and never longer than 10 ms, before it is sent.
 /// So an acquire or a release takes two round trips instead of one if many calls of the client are under way.
 ///
+/// One more goes before it if the server's time has to be asked: after a new connection, and after a minute without a
+/// reply; and one after it if the server has forgotten the script, as after a restart.
+/// An acquire that is released within the operation timeout is released once more when that is over, in the background
+/// and together with others, for a copy of it might have come late.
+///
 /// # Examples
 ///
 /// ```no_run

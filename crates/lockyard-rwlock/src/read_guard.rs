@@ -104,7 +104,7 @@ impl RwLockReadGuard {
         self.hold.extend(lease).await
     }
 
-    /// Acquires the lock to write as well, if nobody but this owner reads.
+    /// Acquires the lock to write as well, if nobody but this owner reads; on the terms of the owner's outermost guard.
     ///
     /// `None` is an answer, not an error: somebody else reads, and the owner goes on reading.
     /// No other writer comes in between, not even one that waits.

@@ -399,3 +399,40 @@ impl RwLock {
         RwLockInfo::read(&reply, self.handle.runtime()).ok_or_else(|| self.handle.unexpected())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_and_guards_and_their_futures_cross_threads() {
+        fn check<T: Send + Sync + 'static>() {}
+        fn sent(_: impl Send) {}
+        check::<RwLock>();
+        check::<RwLockReadGuard>();
+        check::<RwLockWriteGuard>();
+        check::<RwLockInfo>();
+        // Not run: that it compiles is the test.
+        let _ = |lock: &RwLock, owner: &Owner| {
+            sent(lock.read());
+            sent(lock.try_read());
+            sent(lock.try_read_for(Duration::ZERO));
+            sent(lock.write());
+            sent(lock.try_write());
+            sent(lock.try_write_for(Duration::ZERO));
+            sent(lock.reenter_read(owner));
+            sent(lock.reenter_write(owner));
+            sent(lock.inspect());
+            sent(lock.force_release());
+        };
+        let _ = |read: RwLockReadGuard, write: RwLockWriteGuard| {
+            sent(read.lost());
+            sent(read.run(std::future::ready(())));
+            sent(read.try_upgrade());
+            sent(read.release());
+            sent(write.run(std::future::ready(())));
+            sent(write.extend(Duration::ZERO));
+            sent(write.downgrade());
+        };
+    }
+}

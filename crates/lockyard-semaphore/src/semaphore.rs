@@ -379,3 +379,37 @@ impl Semaphore {
         SemaphoreInfo::read(reply, self.limit).ok_or_else(|| self.handle.unexpected())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn semaphores_and_permits_and_their_futures_cross_threads() {
+        fn check<T: Send + Sync + 'static>() {}
+        fn sent(_: impl Send) {}
+        check::<Semaphore>();
+        check::<SemaphorePermit>();
+        check::<SemaphoreInfo>();
+        // Not run: that it compiles is the test.
+        let _ = |semaphore: &Semaphore| {
+            sent(semaphore.acquire());
+            sent(semaphore.try_acquire());
+            sent(semaphore.try_acquire_for(Duration::ZERO));
+            sent(semaphore.drain());
+            sent(semaphore.set_limit(1));
+            sent(semaphore.add_permits(1));
+            sent(semaphore.inspect());
+        };
+        let _ = |one: SemaphorePermit, two: SemaphorePermit, three: SemaphorePermit| {
+            sent(one.run(std::future::ready(())));
+            sent(one.extend(Duration::ZERO));
+            sent(one.split(1));
+            sent(two.merge(three));
+        };
+        let _ = |one: SemaphorePermit, two: SemaphorePermit| {
+            sent(one.forget());
+            sent(two.release());
+        };
+    }
+}
