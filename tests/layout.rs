@@ -35,6 +35,21 @@ async fn wait_in_queue(lock: lockyard::Lock, place: u64) -> tokio::task::JoinHan
     waiter
 }
 
+/// Has a client wait for permits, and returns when it stands in the queue.
+async fn wait_for_permits(
+    semaphore: lockyard::Semaphore,
+    permits: u32,
+    place: u64,
+) -> tokio::task::JoinHandle<lockyard::SemaphorePermit> {
+    let waiter = semaphore.clone();
+    let waiter = tokio::spawn(async move { waiter.acquire_many(permits).await.unwrap() });
+    eventually_async(SOON, async || {
+        semaphore.inspect().await.unwrap().waiting == place
+    })
+    .await;
+    waiter
+}
+
 async fn soon<T>(task: tokio::task::JoinHandle<T>) -> T {
     tokio::time::timeout(SOON, task)
         .await
@@ -359,20 +374,11 @@ async fn keys_values_entries_and_messages_of_a_semaphore_are_what_they_are() {
         client(&server, "lockyard:").await,
     );
     let (api, waiting) = (a.semaphore("stock:42", 7), b.semaphore("stock:42", 5));
-    #[expect(
-        clippy::async_yields_async,
-        reason = "the task waits until its place is there, not until it is served"
-    )]
-    let wants = async |permits: u32, place: u64, lease: Lease| {
-        let waiter = waiting.clone().with_lease(lease);
-        let waiter = tokio::spawn(async move { waiter.acquire_many(permits).await.unwrap() });
-        eventually_async(SOON, async || api.inspect().await.unwrap().waiting == place).await;
-        waiter
-    };
 
     let held = api.acquire_many(4).await.unwrap();
-    let two = wants(2, 1, Lease::Fixed(FIXED)).await;
-    let three = wants(3, 2, Lease::Renewed(LEASE)).await;
+    let fixed = waiting.clone().with_lease(Lease::Fixed(FIXED));
+    let two = wait_for_permits(fixed, 2, 1).await;
+    let three = wait_for_permits(waiting, 3, 2).await;
     let info = api.inspect().await.unwrap();
     let (a_id, b_id) = (
         info.permits[0].client.clone(),

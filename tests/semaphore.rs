@@ -18,6 +18,9 @@ mod refused;
 // Commands that come twice or late, or that nobody answers.
 mod late;
 
+// Calls that are dropped at any of their await points.
+mod stepped;
+
 // Many holds that end at once.
 mod crowd;
 

@@ -10,7 +10,7 @@ use lockyard_lua::{latch, lock, rate, rw, semaphore};
 use lockyard_testkit::{Server, eventually_async, redis};
 use tokio::task::JoinHandle;
 
-use crate::contract::exclusive::Exclusive;
+use crate::contract::exclusive::Single;
 
 /// A generous upper bound for what takes milliseconds.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
@@ -137,7 +137,7 @@ pub(crate) fn no_keys(server: &Server) {
 }
 
 /// Waits until so many wait for a lock.
-pub(crate) async fn until_waiting(lock: &impl Exclusive, waiters: u64) {
+pub(crate) async fn until_waiting(lock: &impl Single, waiters: u64) {
     eventually_async(SOON, async || {
         lock.inspect().await.unwrap().waiting == waiters
     })
@@ -145,7 +145,7 @@ pub(crate) async fn until_waiting(lock: &impl Exclusive, waiters: u64) {
 }
 
 /// Has a task wait for a lock.
-pub(crate) fn wait<M: Exclusive>(lock: &M) -> JoinHandle<M::Guard> {
+pub(crate) fn wait<M: Single>(lock: &M) -> JoinHandle<M::Guard> {
     let lock = lock.clone();
     tokio::spawn(async move { lock.acquire().await.unwrap() })
 }

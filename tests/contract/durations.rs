@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use lockyard::{Client, Error, HoldState, Lease};
 use lockyard_testkit::{Action, Proxy, Server, eventually_async};
 
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Guard, Single};
 use crate::contract::site::Site;
 use crate::input::{NANO, YEARS};
 use crate::support::{SOON, Script, ms};
@@ -33,14 +33,14 @@ fn leases_sent(proxy: &Proxy) -> Arc<Mutex<Vec<String>>> {
 
 // Red without the check in acquire.rs, or when fractions are cut off.
 pub(crate) async fn a_lease_is_refused_before_anything_is_sent_or_sent_in_whole_milliseconds<
-    M: Exclusive,
+    M: Single,
 >() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let sent = leases_sent(&proxy);
     let client = Client::connect(&proxy.url()).await.unwrap();
 
-    async fn check<M: Exclusive>(
+    async fn check<M: Single>(
         lock: &M,
         lease: Duration,
         expected: Option<&str>,
@@ -106,11 +106,11 @@ pub(crate) async fn a_lease_is_refused_before_anything_is_sent_or_sent_in_whole_
     assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
 }
 
-pub(crate) async fn the_longest_lease_gives_the_key_a_ttl<M: Exclusive>() {
+pub(crate) async fn the_longest_lease_gives_the_key_a_ttl<M: Single>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
     for lease in [Lease::Renewed(YEARS), Lease::Fixed(YEARS)] {
-        for lock in [M::of(&client, "x"), M::of(&client, "x").fenced()] {
+        for lock in M::of_each_kind(&client, ["x"; 3]) {
             let guard = lock.with_lease(lease).acquire().await.unwrap();
             let ttl = server.ttl_ms(&M::key("x")).unwrap();
             assert!(
@@ -128,7 +128,7 @@ pub(crate) async fn the_longest_lease_gives_the_key_a_ttl<M: Exclusive>() {
 }
 
 // Red without the check in `Hold::extend`.
-pub(crate) async fn extending_by_a_nonsense_lease_is_refused_and_costs_nothing<M: Exclusive>() {
+pub(crate) async fn extending_by_a_nonsense_lease_is_refused_and_costs_nothing<M: Single>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
     let guard = M::of(&client, "x")
@@ -150,7 +150,7 @@ pub(crate) async fn extending_by_a_nonsense_lease_is_refused_and_costs_nothing<M
     guard.release().await.unwrap();
 }
 
-pub(crate) async fn a_wait_of_any_length_takes_a_free_lock<M: Exclusive>(site: Site) {
+pub(crate) async fn a_wait_of_any_length_takes_a_free_lock<M: Single>(site: Site) {
     let client = site.client().await;
     let lock = M::of(&client, "x");
     for wait in [
@@ -172,7 +172,7 @@ pub(crate) async fn a_wait_of_any_length_takes_a_free_lock<M: Exclusive>(site: S
 }
 
 // Red when a claim that is dropped is not abandoned.
-pub(crate) async fn a_short_wait_ends_with_none_and_leaves_no_place<M: Exclusive>(site: Site) {
+pub(crate) async fn a_short_wait_ends_with_none_and_leaves_no_place<M: Single>(site: Site) {
     let client = site.client().await;
     let other = site.client().await;
     let guard = M::of(&client, "x").acquire().await.unwrap();
@@ -194,12 +194,12 @@ pub(crate) async fn a_short_wait_ends_with_none_and_leaves_no_place<M: Exclusive
         );
         assert!(start.elapsed() < wait + SOON / 2, "{wait:?}");
     }
-    eventually_async(SOON, async || site.keys() == [M::key("x")]).await;
+    eventually_async(SOON, async || site.keys() == M::keys("x")).await;
     guard.release().await.unwrap();
 }
 
 // Red when a wait that is out of reach counts as none.
-pub(crate) async fn a_long_wait_goes_on_until_the_lock_is_free<M: Exclusive>(site: Site) {
+pub(crate) async fn a_long_wait_goes_on_until_the_lock_is_free<M: Single>(site: Site) {
     let client = site.client().await;
     let other = site.client().await;
     let lock = M::of(&client, "x");
@@ -225,7 +225,7 @@ pub(crate) async fn a_long_wait_goes_on_until_the_lock_is_free<M: Exclusive>(sit
 }
 
 // Red when `Share::wants` takes no notice of `ends`.
-pub(crate) async fn a_longest_hold_of_zero_ends_with_the_first_lease<M: Exclusive>(site: Site) {
+pub(crate) async fn a_longest_hold_of_zero_ends_with_the_first_lease<M: Single>(site: Site) {
     let client = site.client().await;
     let lock = M::of(&client, "x").with_lease(Lease::Renewed(ms(300)));
     let guard = lock
@@ -248,7 +248,7 @@ pub(crate) async fn a_longest_hold_of_zero_ends_with_the_first_lease<M: Exclusiv
 }
 
 // Red when a moment that is out of reach counts as none.
-pub(crate) async fn a_longest_hold_without_bounds_is_renewed_on_and_on<M: Exclusive>(site: Site) {
+pub(crate) async fn a_longest_hold_without_bounds_is_renewed_on_and_on<M: Single>(site: Site) {
     let client = site.client().await;
     let lock = M::of(&client, "x").with_lease(Lease::Renewed(ms(400)));
     for longest in [YEARS, Duration::MAX] {
@@ -259,7 +259,7 @@ pub(crate) async fn a_longest_hold_without_bounds_is_renewed_on_and_on<M: Exclus
     }
 }
 
-pub(crate) async fn a_longest_hold_leaves_a_fixed_lease_alone<M: Exclusive>(site: Site) {
+pub(crate) async fn a_longest_hold_leaves_a_fixed_lease_alone<M: Single>(site: Site) {
     let client = site.client().await;
     let lock = M::of(&client, "x").with_lease(Lease::Fixed(ms(60_000)));
     let guard = lock

@@ -5,23 +5,23 @@ use std::time::Duration;
 use lockyard::{Error, HoldState};
 use lockyard_testkit::eventually_async;
 
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Exclusive, Guard, Single};
 use crate::contract::site::Site;
 use crate::support::SOON;
 
-pub(crate) async fn a_free_lock_is_acquired_and_released<M: Exclusive>(site: Site) {
+pub(crate) async fn a_free_lock_is_acquired_and_released<M: Single>(site: Site) {
     let client = site.client().await;
     let lock = M::of(&client, "stock:42");
     let guard = lock.acquire().await.unwrap();
     assert_eq!(guard.state(), HoldState::Held);
-    assert!(lock.is_locked().await.unwrap());
+    assert_eq!(lock.inspect().await.unwrap().remaining.len(), 1);
     assert!(lock.try_acquire().await.unwrap().is_none());
     guard.release().await.unwrap();
-    assert!(!lock.is_locked().await.unwrap());
+    assert!(lock.inspect().await.unwrap().remaining.is_empty());
     assert_eq!(site.keys(), Vec::<String>::new());
 }
 
-pub(crate) async fn a_waiter_is_granted_when_the_holder_releases<M: Exclusive>(site: Site) {
+pub(crate) async fn a_waiter_is_granted_when_the_holder_releases<M: Single>(site: Site) {
     let client = site.client().await;
     let other = site.client().await;
     let guard = M::of(&client, "x").acquire().await.unwrap();
@@ -61,7 +61,7 @@ pub(crate) async fn an_owner_re_enters_what_it_holds<M: Exclusive>(site: Site) {
 }
 
 // Red if `open` in lock.lua and rw.lua is always true.
-pub(crate) async fn of_many_tasks_of_several_clients_one_is_inside_at_a_time<M: Exclusive>(
+pub(crate) async fn of_many_tasks_of_several_clients_one_is_inside_at_a_time<M: Single>(
     site: Site,
 ) {
     let inside = Arc::new(AtomicUsize::new(0));

@@ -1,7 +1,7 @@
 use lockyard::{Error, FencingToken, HoldState};
 use lockyard_testkit::{Server, eventually_async};
 
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Exclusive, Guard, Owned};
 use crate::contract::site::Site;
 use crate::support::{SOON, client, ms, soon, travelled, until_waiting, wait};
 
@@ -95,10 +95,9 @@ pub(crate) async fn a_fenced_re_entry_has_the_token_of_the_hold<M: Exclusive>(si
     );
     assert!(
         M::of(&a, "x")
-            .inspect()
+            .holders()
             .await
             .unwrap()
-            .holders
             .iter()
             .all(|holder| holder.token == token)
     );

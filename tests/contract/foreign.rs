@@ -5,7 +5,7 @@ use std::time::Duration;
 use lockyard::{Client, ClientOptions, Error, HoldState};
 use lockyard_testkit::{Server, eventually_async};
 
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Exclusive, Guard, Single};
 use crate::refusals::{assert_tells, renewed};
 use crate::support::{SOON, connect, ms, soon};
 
@@ -62,7 +62,7 @@ fn assert_wrong_type<T: std::fmt::Debug>(result: Result<T, Error>) {
 }
 
 /// Tries all that takes a lock, in all ways.
-async fn assert_not_taken<M: Exclusive>(lock: &M) {
+async fn assert_not_taken<M: Single>(lock: &M) {
     assert_wrong_type(soon(lock.acquire()).await);
     assert_wrong_type(soon(lock.try_acquire()).await);
     assert_wrong_type(soon(lock.try_acquire_for(Duration::ZERO)).await);
@@ -70,33 +70,46 @@ async fn assert_not_taken<M: Exclusive>(lock: &M) {
 }
 
 // Red when the error of a script is answered as text, or WRONGTYPE is like any other error.
-pub(crate) async fn foreign_data_at_the_lock_is_reported_and_left_alone<M: Exclusive>() {
+pub(crate) async fn foreign_data_at_the_lock_is_reported_and_left_alone<M: Single>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
     let lock = M::of(&client, "x");
     let foreign = Foreign::put(&server, &M::key("x"));
-    assert_not_taken(&lock).await;
-    assert_not_taken(&lock.clone().fenced()).await;
-    assert_not_taken(&lock.clone().with_owner(&client.owner())).await;
-    assert_wrong_type(lock.reenter(&client.owner()).await);
-    assert_wrong_type(lock.is_locked().await);
-    assert_wrong_type(lock.hold_count(&client.owner()).await);
+    for lock in M::of_each_kind(&client, ["x"; 3]) {
+        assert_not_taken(&lock).await;
+    }
     assert_wrong_type(lock.inspect().await);
-    assert_wrong_type(lock.force_release().await);
     foreign.assert_alone().await;
     foreign.remove();
     lock.acquire().await.unwrap().release().await.unwrap();
 }
 
 // Red when WRONGTYPE is like any other error.
-pub(crate) async fn foreign_data_at_the_queue_is_reported_and_left_alone<M: Exclusive>() {
+pub(crate) async fn foreign_data_is_reported_to_who_asks_about_owners<M: Exclusive>() {
+    let server = Server::start().unwrap();
+    let client = Client::connect(&server.url()).await.unwrap();
+    let lock = M::of(&client, "x");
+    let foreign = Foreign::put(&server, &M::key("x"));
+    assert_wrong_type(lock.reenter(&client.owner()).await);
+    assert_wrong_type(lock.is_locked().await);
+    assert_wrong_type(lock.hold_count(&client.owner()).await);
+    assert_wrong_type(lock.force_release().await);
+    foreign.assert_alone().await;
+    foreign.remove();
+    let foreign = Foreign::put(&server, &M::part("queue", "x"));
+    assert_wrong_type(lock.is_locked().await);
+    foreign.assert_alone().await;
+}
+
+// Red when WRONGTYPE is like any other error.
+pub(crate) async fn foreign_data_at_the_queue_is_reported_and_left_alone<M: Single>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
     let lock = M::of(&client, "x");
     let foreign = Foreign::put(&server, &M::part("queue", "x"));
-    assert_not_taken(&lock).await;
-    assert_not_taken(&lock.clone().fenced()).await;
-    assert_wrong_type(lock.is_locked().await);
+    for lock in M::of_each_kind(&client, ["x"; 3]) {
+        assert_not_taken(&lock).await;
+    }
     assert_wrong_type(lock.inspect().await);
     foreign.assert_alone().await;
     foreign.remove();
@@ -153,17 +166,13 @@ pub(crate) async fn foreign_data_at_the_fencing_token_is_reported_to_who_wants_o
 }
 
 /// A waiter that stands in the queue when foreign data comes is told, and others get the lock.
-async fn check_waiter<M: Exclusive>(key: &str, fenced: bool) {
+async fn check_waiter<M: Single>(key: &str, waiting: impl Fn(&Client) -> M) {
     let server = Server::start().unwrap();
     let quick = |options: ClientOptions| options.waiter_timeout(ms(900));
     let client = connect(&server.url(), quick).await.unwrap();
     let other = connect(&server.url(), quick).await.unwrap();
     let guard = M::of(&client, "x").acquire().await.unwrap();
-    let waiting = if fenced {
-        M::of(&other, "x").fenced()
-    } else {
-        M::of(&other, "x")
-    };
+    let waiting = waiting(&other);
     let waiter = tokio::spawn(async move { waiting.acquire().await });
     let lock = M::of(&client, "x");
     eventually_async(SOON, async || lock.inspect().await.unwrap().waiting == 1).await;
@@ -173,36 +182,34 @@ async fn check_waiter<M: Exclusive>(key: &str, fenced: bool) {
     assert_wrong_type(soon(waiter).await.unwrap());
     foreign.assert_alone().await;
     foreign.remove();
-    soon(M::of(&client, "x").fenced().acquire())
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    for lock in M::of_each_kind(&client, ["x"; 3]) {
+        let guard = soon(lock.acquire()).await.unwrap();
+        guard.release().await.unwrap();
+    }
 }
 
 // Red without `pcall` around each id in renew.lua, or when release.lua deletes the key.
 pub(crate) async fn a_waiter_is_told_of_foreign_data_at_the_lock<M: Exclusive>() {
-    check_waiter::<M>(&M::key("x"), false).await;
+    check_waiter::<M>(&M::key("x"), |client| M::of(client, "x")).await;
 }
 
 // Red without `pcall` around each id in renew.lua.
-pub(crate) async fn a_waiter_is_told_of_foreign_data_at_the_queue<M: Exclusive>() {
-    check_waiter::<M>(&M::part("queue", "x"), false).await;
+pub(crate) async fn a_waiter_is_told_of_foreign_data_at_the_queue<M: Single>() {
+    check_waiter::<M>(&M::part("queue", "x"), |client| M::of(client, "x")).await;
 }
 
 // Red when `leave` deletes `alive` whatever it is.
-pub(crate) async fn a_waiter_is_told_of_foreign_data_among_the_signs_of_life<M: Exclusive>() {
-    check_waiter::<M>(&M::part("alive", "x"), false).await;
+pub(crate) async fn a_waiter_is_told_of_foreign_data_among_the_signs_of_life<M: Single>() {
+    check_waiter::<M>(&M::part("alive", "x"), |client| M::of(client, "x")).await;
 }
 
 // Red without `pcall` around each id in renew.lua.
 pub(crate) async fn a_waiter_is_told_of_foreign_data_at_its_fencing_token<M: Exclusive>() {
-    check_waiter::<M>(&M::part("fence", "x"), true).await;
+    check_waiter::<M>(&M::part("fence", "x"), |client| M::of(client, "x").fenced()).await;
 }
 
 // Red without `pcall` around each id in renew.lua.
-pub(crate) async fn foreign_data_at_one_lock_stops_the_renewal_of_no_other<M: Exclusive>() {
+pub(crate) async fn foreign_data_at_one_lock_stops_the_renewal_of_no_other<M: Single>() {
     let server = Server::start().unwrap();
     let client = connect(&server.url(), |options| options.lease(renewed(ms(900))))
         .await
@@ -274,7 +281,7 @@ pub(crate) async fn a_release_leaves_alone_what_the_application_wrote_over_the_l
     assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
 }
 
-pub(crate) async fn a_plain_text_over_a_held_lock_ends_the_hold_with_its_lease<M: Exclusive>() {
+pub(crate) async fn a_plain_text_over_a_held_lock_ends_the_hold_with_its_lease<M: Single>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
     let lock = M::of(&client, "x").with_lease(renewed(ms(600)));

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use lockyard::{Client, HoldState, Lease};
 use lockyard_testkit::{Direction, Proxy, Server, eventually_async};
 
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Exclusive, Guard, Single};
 use crate::refusals::{SLACK, assert_tells};
 use crate::support::{SOON, connect, ms, soon, variant};
 
 /// A wait ends when it is over, whatever the server does not do, with an error.
-async fn check_gone<M: Exclusive>(client: Client, stop: impl Fn()) {
+async fn check_gone<M: Single>(client: Client, stop: impl Fn()) {
     let lock = M::of(&client, "x");
     stop();
     for wait in [ms(1), ms(400), ms(900)] {
@@ -23,14 +23,14 @@ async fn check_gone<M: Exclusive>(client: Client, stop: impl Fn()) {
 }
 
 // Red when one command may take the whole operation timeout.
-pub(crate) async fn a_wait_for_a_killed_server_ends_in_time_with_an_error<M: Exclusive>() {
+pub(crate) async fn a_wait_for_a_killed_server_ends_in_time_with_an_error<M: Single>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
     check_gone::<M>(client, || server.kill()).await;
 }
 
 // Red when one command may take the whole operation timeout.
-pub(crate) async fn a_wait_for_a_stopped_server_ends_in_time_with_an_error<M: Exclusive>() {
+pub(crate) async fn a_wait_for_a_stopped_server_ends_in_time_with_an_error<M: Single>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
     check_gone::<M>(client, || server.pause().unwrap()).await;
@@ -38,7 +38,7 @@ pub(crate) async fn a_wait_for_a_stopped_server_ends_in_time_with_an_error<M: Ex
 
 // Red when TIME, asked before the first acquire on a new connection, may take the whole operation timeout.
 pub(crate) async fn a_wait_for_a_server_that_stopped_after_a_reconnect_ends_in_time_with_an_error<
-    M: Exclusive,
+    M: Single,
 >() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
@@ -112,9 +112,9 @@ pub(crate) async fn a_try_at_a_server_that_is_gone_ends_with_the_operation_timeo
 
 // The queue was told of it, but who stands in it does not know whether its turn came.
 pub(crate) async fn a_queued_waiter_whose_server_is_gone_ends_in_time_and_holds_nothing<
-    M: Exclusive,
+    M: Single,
 >() {
-    async fn check<M: Exclusive>(stop: fn(&Server)) {
+    async fn check<M: Single>(stop: fn(&Server)) {
         let server = Server::start().unwrap();
         let client = Client::connect(&server.url()).await.unwrap();
         let guard = M::of(&client, "x").acquire().await.unwrap();
@@ -140,7 +140,7 @@ pub(crate) async fn a_queued_waiter_whose_server_is_gone_ends_in_time_and_holds_
 }
 
 // Red without a policy to reconnect.
-pub(crate) async fn a_server_that_comes_back_is_used_again<M: Exclusive>() {
+pub(crate) async fn a_server_that_comes_back_is_used_again<M: Single>() {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
     server.kill();

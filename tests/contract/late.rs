@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use lockyard::{Client, ClientOptions};
 use lockyard_testkit::{Proxy, Server, eventually_async};
 
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Guard, Single};
 use crate::support::{SOON, cache_scripts, connect_in_the_end};
 
 /// The operation timeout of the client behind the proxy: what comes later than that is refused.
@@ -39,7 +39,7 @@ pub(crate) struct Line<M> {
     exclusive: PhantomData<M>,
 }
 
-impl<M: Exclusive> Line<M> {
+impl<M: Single> Line<M> {
     pub(crate) async fn new() -> Self {
         Self::with(VALID).await
     }
@@ -64,14 +64,15 @@ impl<M: Exclusive> Line<M> {
         }
     }
 
-    /// The fields of the lock's hash: who holds, and how.
+    /// Who holds, and how: the fields of a lock's hash, or permits and their deadlines.
     pub(crate) fn holds(&self, name: &str) -> Vec<(String, String)> {
         let key = M::key(name);
-        let mut fields = self
-            .server
-            .query::<Vec<String>>(&["HGETALL", &key])
-            .unwrap()
-            .into_iter();
+        let kind: String = self.server.query(&["TYPE", &key]).unwrap();
+        let words: &[&str] = match kind.as_str() {
+            "zset" => &["ZRANGE", &key, "0", "-1", "WITHSCORES"],
+            _ => &["HGETALL", &key],
+        };
+        let mut fields = self.server.query::<Vec<String>>(words).unwrap().into_iter();
         std::iter::from_fn(|| Some((fields.next()?, fields.next()?))).collect()
     }
 

@@ -24,7 +24,7 @@ use std::time::Duration;
 use lockyard::{Client, ClientOptions};
 use lockyard_testkit::{Server, eventually_async};
 
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Guard, Single};
 use crate::contract::site::{Keys, Site};
 use crate::support::{SOON, soon};
 
@@ -36,7 +36,7 @@ pub(crate) struct Scene<M> {
     exclusive: PhantomData<M>,
 }
 
-impl<M: Exclusive> Scene<M> {
+impl<M: Single> Scene<M> {
     pub(crate) async fn new() -> Self {
         Self::at(Site::server()).await
     }
@@ -91,7 +91,7 @@ pub(crate) fn at_leisure(options: ClientOptions) -> ClientOptions {
 /// Waits until no key of any lock is left, and sees that a client gets the lock at once.
 ///
 /// The last fencing token stays for a day, so that tokens grow.
-pub(crate) async fn nothing_is_left<M: Exclusive>(site: &impl Keys, client: &Client) {
+pub(crate) async fn nothing_is_left<M: Single>(site: &impl Keys, client: &Client) {
     no_key_is_left(site).await;
     let guard = M::of(client, "x")
         .try_acquire()
@@ -114,7 +114,7 @@ pub(crate) fn keys(site: &impl Keys) -> Vec<String> {
 }
 
 /// Waits until so many wait for the lock.
-pub(crate) async fn until_waiting<M: Exclusive>(client: &Client, waiting: u64) {
+pub(crate) async fn until_waiting<M: Single>(client: &Client, waiting: u64) {
     eventually_async(SOON, async || {
         M::of(client, "x").inspect().await.unwrap().waiting == waiting
     })

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use lockyard::{Client, Error, HoldState, Lease};
 use lockyard_testkit::{Action, Direction, Proxy, Server, eventually, eventually_async};
 
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Exclusive, Guard, Single};
 use crate::contract::site::Site;
 use crate::process::{Other, Part};
 use crate::support::{SOON, Script, client, ms, soon, until_waiting};
@@ -15,7 +15,7 @@ use crate::support::{SOON, Script, client, ms, soon, until_waiting};
 const LEASES: [Lease; 2] = [Lease::Renewed(ms(1200)), Lease::Fixed(ms(1200))];
 
 /// What the holder sees at the moment at which somebody else gets in.
-async fn when_another_gets_in<M: Exclusive>(other: &M, guard: &M::Guard) -> (HoldState, Duration) {
+async fn when_another_gets_in<M: Single>(other: &M, guard: &M::Guard) -> (HoldState, Duration) {
     let entered = soon(other.acquire()).await.unwrap();
     let seen = (guard.state(), guard.remaining());
     entered.release().await.unwrap();
@@ -39,7 +39,7 @@ async fn until_renewed(guard: &impl Guard) {
 }
 
 // Red if a renewal or an acquire counts from its reply (settle and attempt in core: `core.now()` for `sent`).
-pub(crate) async fn a_holder_that_is_cut_off_has_lost_before_another_gets_in<M: Exclusive>() {
+pub(crate) async fn a_holder_that_is_cut_off_has_lost_before_another_gets_in<M: Single>() {
     for lease in LEASES {
         let server = Server::start().unwrap();
         let proxy = Proxy::start(&server).unwrap();
@@ -62,7 +62,7 @@ pub(crate) async fn a_holder_that_is_cut_off_has_lost_before_another_gets_in<M: 
 }
 
 // Red if a grant counts from its message (`granted` in core's sync.rs: `now` for `written`).
-pub(crate) async fn a_grantee_that_is_cut_off_has_lost_before_another_gets_in<M: Exclusive>() {
+pub(crate) async fn a_grantee_that_is_cut_off_has_lost_before_another_gets_in<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (grantee, other) = (client(&proxy.url()).await, client(&server.url()).await);
@@ -82,9 +82,7 @@ pub(crate) async fn a_grantee_that_is_cut_off_has_lost_before_another_gets_in<M:
 }
 
 // Red if `expire` in core's cell.rs never says so.
-pub(crate) async fn a_process_that_was_stopped_beyond_its_lease_knows_when_it_goes_on<
-    M: Exclusive,
->() {
+pub(crate) async fn a_process_that_was_stopped_beyond_its_lease_knows_when_it_goes_on<M: Single>() {
     const LEASE: Duration = ms(900);
     if let Some(part) = Part::mine() {
         let guard = client(&part.arguments[0]).await;
@@ -137,7 +135,7 @@ pub(crate) async fn a_process_that_was_stopped_beyond_its_lease_knows_when_it_go
 
 // Red if `expire` in core's cell.rs never says so.
 pub(crate) async fn a_holder_learns_of_the_end_of_its_lease_while_the_server_stands_still<
-    M: Exclusive,
+    M: Single,
 >() {
     for lease in LEASES {
         let server = Server::start().unwrap();
@@ -165,7 +163,7 @@ pub(crate) async fn a_holder_learns_of_the_end_of_its_lease_while_the_server_sta
 }
 
 pub(crate) async fn a_holder_learns_of_the_end_of_its_lease_after_the_server_was_killed<
-    M: Exclusive,
+    M: Single,
 >() {
     for lease in LEASES {
         let server = Server::start().unwrap();
@@ -186,7 +184,7 @@ pub(crate) async fn a_holder_learns_of_the_end_of_its_lease_after_the_server_was
 }
 
 /// How long it takes holders with long leases, renewed and fixed, to learn of what is done to them.
-async fn news_takes<M: Exclusive>(trouble: impl FnOnce(&Server)) -> [Duration; 2] {
+async fn news_takes<M: Single>(trouble: impl FnOnce(&Server)) -> [Duration; 2] {
     let server = Server::start().unwrap();
     let holder = client(&server.url()).await;
     let leases = [Lease::Renewed(ms(3000)), Lease::Fixed(ms(3000))];
@@ -212,7 +210,7 @@ async fn news_takes<M: Exclusive>(trouble: impl FnOnce(&Server)) -> [Duration; 2
 }
 
 // Red if a fixed lease is not checked (`due` of a fixed share never in core's renewal.rs).
-pub(crate) async fn a_deleted_key_reaches_the_holder_at_its_next_check<M: Exclusive>() {
+pub(crate) async fn a_deleted_key_reaches_the_holder_at_its_next_check<M: Single>() {
     let deleted = news_takes::<M>(|server| {
         for name in ["renewed", "fixed"] {
             let deleted: u64 = server.query(&["DEL", &M::key(name)]).unwrap();
@@ -260,7 +258,7 @@ pub(crate) async fn force_release_reaches_the_holder_by_message<M: Exclusive>(si
 }
 
 // Red if `extend` in core's cell.rs moves any deadline.
-pub(crate) async fn lost_stays_lost_when_the_network_comes_back<M: Exclusive>() {
+pub(crate) async fn lost_stays_lost_when_the_network_comes_back<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let holder = client(&proxy.url()).await;
@@ -274,7 +272,8 @@ pub(crate) async fn lost_stays_lost_when_the_network_comes_back<M: Exclusive>() 
     soon(guard.lost()).await;
     proxy.let_go();
     // The way back is open for good once this is answered.
-    assert!(!soon(M::of(&holder, "y").is_locked()).await.unwrap());
+    let other = soon(M::of(&holder, "y").inspect()).await.unwrap();
+    assert!(other.remaining.is_empty());
     let until = Instant::now() + ms(1000);
     while Instant::now() < until {
         assert_eq!(
@@ -314,7 +313,7 @@ impl Work {
 }
 
 // Red if `run` in core's hold.rs only awaits the work.
-pub(crate) async fn run_stops_polling_the_work_before_another_gets_in<M: Exclusive>() {
+pub(crate) async fn run_stops_polling_the_work_before_another_gets_in<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, other) = (client(&proxy.url()).await, client(&server.url()).await);
@@ -348,7 +347,7 @@ pub(crate) async fn run_stops_polling_the_work_before_another_gets_in<M: Exclusi
     entered.release().await.unwrap();
 }
 
-pub(crate) async fn run_answers_what_the_work_answers<M: Exclusive>(site: Site) {
+pub(crate) async fn run_answers_what_the_work_answers<M: Single>(site: Site) {
     let guard = M::of(&site.client().await, "x").acquire().await.unwrap();
     let output: Result<Result<u32, &str>, Error> = guard.run(async { Err("sold out") }).await;
     assert_eq!(output.unwrap(), Err("sold out"));
@@ -415,7 +414,7 @@ pub(crate) async fn a_hold_after_a_loss_is_a_new_one_and_renewed<M: Exclusive>()
 }
 
 // Red if release.lua deletes the whole hash.
-pub(crate) async fn release_of_a_lost_guard_says_so_and_spares_the_new_holder<M: Exclusive>() {
+pub(crate) async fn release_of_a_lost_guard_says_so_and_spares_the_new_holder<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, other) = (client(&proxy.url()).await, client(&server.url()).await);
@@ -450,7 +449,7 @@ pub(crate) async fn release_of_a_lost_guard_says_so_and_spares_the_new_holder<M:
 }
 
 // Red if a failed renewal does not set unsure, or a good one does not take it back (core's renewal.rs).
-pub(crate) async fn a_hold_is_unsure_while_renewals_fail_and_sure_after<M: Exclusive>() {
+pub(crate) async fn a_hold_is_unsure_while_renewals_fail_and_sure_after<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let holder = client(&proxy.url()).await;
@@ -475,7 +474,7 @@ pub(crate) async fn a_hold_is_unsure_while_renewals_fail_and_sure_after<M: Exclu
 }
 
 // Red without the check of the state at the end of an attempt in core's acquire.rs.
-pub(crate) async fn an_acquire_answered_after_its_lease_fails_and_leaves_nothing<M: Exclusive>() {
+pub(crate) async fn an_acquire_answered_after_its_lease_fails_and_leaves_nothing<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (slow, other) = (client(&proxy.url()).await, client(&server.url()).await);
@@ -496,7 +495,7 @@ pub(crate) async fn an_acquire_answered_after_its_lease_fails_and_leaves_nothing
 }
 
 // Red if a release that meets a renewal says that the hold is lost (core's hold.rs).
-pub(crate) async fn no_loss_is_signalled_for_a_hold_whose_release_has_started<M: Exclusive>() {
+pub(crate) async fn no_loss_is_signalled_for_a_hold_whose_release_has_started<M: Single>() {
     let server = Server::start().unwrap();
     // A slow line, so that renewals and releases are under way at once.
     let proxy = Proxy::start(&server).unwrap();
@@ -544,7 +543,7 @@ pub(crate) async fn all_guards_of_a_hold_are_lost_together<M: Exclusive>(site: S
     soon(lock.acquire()).await.unwrap().release().await.unwrap();
 }
 
-pub(crate) async fn a_client_that_is_shut_down_has_lost_what_it_held<M: Exclusive>(site: Site) {
+pub(crate) async fn a_client_that_is_shut_down_has_lost_what_it_held<M: Single>(site: Site) {
     let holder = site.client().await;
     let guard = M::of(&holder, "x").acquire().await.unwrap();
     holder.shutdown().await.unwrap();

@@ -8,14 +8,14 @@ use tokio::time::Instant;
 use lockyard::{Client, Error, HoldState, Lease, Owner};
 use lockyard_testkit::{Action, Proxy, Server, eventually, eventually_async};
 
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Exclusive, Guard, Owned, Single};
 use crate::contract::site::Site;
 use crate::support::{
     SOON, Script, cache_scripts, client, ms, options, patient, soon, travelled, until_waiting,
     wait, while_waiting,
 };
 
-async fn stays_out<M: Exclusive>(stranger: &Client) {
+async fn stays_out<M: Single>(stranger: &Client) {
     assert!(M::of(stranger, "x").try_acquire().await.unwrap().is_none());
 }
 
@@ -152,7 +152,7 @@ pub(crate) async fn a_partial_release_keeps_the_lease_that_remains<M: Exclusive>
             eventually_async(SOON, async || seen_count(1).await).await;
         }
         let info = M::of(&other, "x").inspect().await.unwrap();
-        let (local, left) = (outer_guard.remaining(), info.holders[0].remaining);
+        let (local, left) = (outer_guard.remaining(), info.remaining[0]);
         assert!(
             left > LONG - SOON && left <= LONG && local > LONG - SOON,
             "{inner:?} in {outer:?}: {left:?} left, {local:?} by the guard"

@@ -5,7 +5,7 @@ use lockyard::{Client, Error, Lease};
 use lockyard_testkit::{Action, Proxy, Server, eventually, eventually_async};
 use tokio::task::JoinHandle;
 
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Exclusive, Guard, Owned, Single};
 use crate::contract::site::Site;
 use crate::process::{Other, Part};
 use crate::support::{
@@ -20,7 +20,7 @@ struct Line<M> {
     waiters: Vec<JoinHandle<()>>,
 }
 
-impl<M: Exclusive> Line<M> {
+impl<M: Single> Line<M> {
     fn new(lock: M) -> Self {
         Self {
             lock,
@@ -51,14 +51,15 @@ impl<M: Exclusive> Line<M> {
 }
 
 /// Writes entries of waiters that are gone to the head of a lock's queue.
-fn queue_the_dead<M: Exclusive>(server: &Server, waiters: u64, counts_as_alive: bool) {
+fn queue_the_dead<M: Single>(server: &Server, waiters: u64, counts_as_alive: bool) {
     let owner = "67e55044-10b1-426f-9247-bb680e5fe0c8";
     for number in 0..waiters {
         let (client, ticket) = (
             format!("00000000-0000-4000-8000-{number:012}"),
             (number + 1).to_string(),
         );
-        let entry = format!("{owner}:{number}/{client}.{number}|-|1|30000|10000");
+        let hold = format!("{owner}:{number}/{client}.{number}");
+        let entry = format!("{hold}|{}|1|30000|10000", M::ENTRY);
         server
             .command(&["ZADD", &M::part("queue", "x"), &ticket, &entry])
             .unwrap();
@@ -73,7 +74,7 @@ fn queue_the_dead<M: Exclusive>(server: &Server, waiters: u64, counts_as_alive: 
 
 // Red if the grant block keeps an entry that nobody hears (without `leave` after a PUBLISH to none), and for the 250
 // if `more` is not followed up (core's hold.rs).
-pub(crate) async fn killed_waiters_at_the_head_of_the_queue_hold_nobody_up<M: Exclusive>() {
+pub(crate) async fn killed_waiters_at_the_head_of_the_queue_hold_nobody_up<M: Single>() {
     let server = Server::start().unwrap();
     let (holder, waits) = (patient(&server.url()).await, patient(&server.url()).await);
     for (dead, counts_as_alive) in [(40, true), (40, false), (250, true)] {
@@ -91,7 +92,7 @@ pub(crate) async fn killed_waiters_at_the_head_of_the_queue_hold_nobody_up<M: Ex
 }
 
 // Red as above.
-pub(crate) async fn waiters_of_a_killed_process_hold_nobody_up<M: Exclusive>() {
+pub(crate) async fn waiters_of_a_killed_process_hold_nobody_up<M: Single>() {
     if let Some(part) = Part::mine() {
         let waits = patient(&part.arguments[0]).await;
         let _waiters: Vec<_> = (0..40).map(|_| wait(&M::of(&waits, "x"))).collect();
@@ -114,7 +115,7 @@ pub(crate) async fn waiters_of_a_killed_process_hold_nobody_up<M: Exclusive>() {
 }
 
 // Red if a look is not worth while when the lease ends (`look_in` in acquire.lua and renew.lua).
-pub(crate) async fn a_dead_holder_is_followed_when_its_lease_runs_out<M: Exclusive>() {
+pub(crate) async fn a_dead_holder_is_followed_when_its_lease_runs_out<M: Single>() {
     let server = Server::start().unwrap();
     let waits = patient(&server.url()).await;
     let proxy = Proxy::start(&server).unwrap();
@@ -207,7 +208,7 @@ pub(crate) async fn ten_thousand_waiters_are_served_in_order_when_the_holder_die
 }
 
 // Red if the grant block passes over a waiter that others stand behind.
-pub(crate) async fn waiters_of_two_clients_enter_in_the_order_of_arrival<M: Exclusive>(site: Site) {
+pub(crate) async fn waiters_of_two_clients_enter_in_the_order_of_arrival<M: Single>(site: Site) {
     let clients = [site.client().await, site.client().await];
     let guard = M::of(&clients[0], "x").acquire().await.unwrap();
     let mut line = Line::new(M::of(&clients[0], "x"));
@@ -228,7 +229,7 @@ pub(crate) async fn waiters_of_two_clients_enter_in_the_order_of_arrival<M: Excl
 }
 
 // Red with a new ticket for each attempt (core's acquire.rs: `ticket: 0` in the arguments).
-pub(crate) async fn a_waiter_whose_connection_blinks_keeps_its_place<M: Exclusive>() {
+pub(crate) async fn a_waiter_whose_connection_blinks_keeps_its_place<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, blinks) = (client(&server.url()).await, client(&proxy.url()).await);
@@ -260,7 +261,7 @@ pub(crate) async fn a_waiter_whose_connection_blinks_keeps_its_place<M: Exclusiv
 }
 
 // Red if an abandoned id is not released (core's state.rs, `abandon`): the lock is granted to nobody.
-pub(crate) async fn cancelled_waiters_in_the_middle_leave_the_order_to_the_others<M: Exclusive>(
+pub(crate) async fn cancelled_waiters_in_the_middle_leave_the_order_to_the_others<M: Single>(
     site: Site,
 ) {
     let clients = [site.patient().await, site.patient().await];
@@ -280,7 +281,7 @@ pub(crate) async fn cancelled_waiters_in_the_middle_leave_the_order_to_the_other
 }
 
 // Red if a grant that nobody takes any more is not released (core's acquire.rs, Drop of Claim).
-pub(crate) async fn a_grant_that_nobody_takes_any_more_is_passed_on<M: Exclusive>() {
+pub(crate) async fn a_grant_that_nobody_takes_any_more_is_passed_on<M: Single>() {
     let server = Server::start().unwrap();
     let clients = [client(&server.url()).await, client(&server.url()).await];
     let seen_by = M::of(&clients[0], "x");
@@ -303,7 +304,7 @@ pub(crate) async fn a_grant_that_nobody_takes_any_more_is_passed_on<M: Exclusive
 }
 
 // Red as above, on the odd round.
-pub(crate) async fn a_waiter_cancelled_in_the_instant_of_its_grant_passes_it_on<M: Exclusive>(
+pub(crate) async fn a_waiter_cancelled_in_the_instant_of_its_grant_passes_it_on<M: Single>(
     site: Site,
 ) {
     let clients = [site.patient().await, site.patient().await];
@@ -324,14 +325,15 @@ pub(crate) async fn a_waiter_cancelled_in_the_instant_of_its_grant_passes_it_on<
         let passed = soon(second).await.unwrap();
         passed.release().await.unwrap();
         eventually_async(SOON, async || {
-            !M::of(&clients[0], "x").is_locked().await.unwrap()
+            let info = M::of(&clients[0], "x").inspect().await.unwrap();
+            info.remaining.is_empty()
         })
         .await;
     }
 }
 
 // Red if the release of a hold that is gone does not grant (release.lua).
-pub(crate) async fn a_key_that_vanished_does_not_keep_the_queue_waiting<M: Exclusive>() {
+pub(crate) async fn a_key_that_vanished_does_not_keep_the_queue_waiting<M: Single>() {
     let server = Server::start().unwrap();
     let clients = [client(&server.url()).await, client(&server.url()).await];
     for late_release in [true, false] {
@@ -362,9 +364,7 @@ pub(crate) async fn a_key_that_vanished_does_not_keep_the_queue_waiting<M: Exclu
 }
 
 // Red if a try takes what is free and neither grants before nor looks at the queue (acquire.lua).
-pub(crate) async fn a_newcomer_does_not_overtake_who_waits_for_a_lock_that_fell_free<
-    M: Exclusive,
->() {
+pub(crate) async fn a_newcomer_does_not_overtake_who_waits_for_a_lock_that_fell_free<M: Single>() {
     let server = Server::start().unwrap();
     let (holder, waits) = (patient(&server.url()).await, patient(&server.url()).await);
     let newcomer = patient(&server.url()).await;

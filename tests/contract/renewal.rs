@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use lockyard::{Client, Error, HoldState, Lease};
 use lockyard_testkit::{Action, Direction, Proxy, Server, eventually, eventually_async};
 
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Exclusive, Guard, Single};
 use crate::contract::site::Site;
 use crate::support::{
     SOON, Script, assert_quick_scripts, client, ms, options, patient, soon, until_waiting, wait,
@@ -17,7 +17,7 @@ use crate::support::{
 const RENEWED: Lease = Lease::Renewed(ms(1500));
 
 /// Sees to it for so long that the guards hold and nobody else gets in.
-async fn stay_held<M: Exclusive>(guards: &[&M::Guard], other: &Client, time: Duration) {
+async fn stay_held<M: Single>(guards: &[&M::Guard], other: &Client, time: Duration) {
     let start = Instant::now();
     while start.elapsed() < time {
         for guard in guards {
@@ -37,7 +37,7 @@ async fn stay_held<M: Exclusive>(guards: &[&M::Guard], other: &Client, time: Dur
     }
 }
 
-async fn hold<M: Exclusive>(
+async fn hold<M: Single>(
     client: &Client,
     names: impl IntoIterator<Item = impl AsRef<str>>,
     lease: Lease,
@@ -56,7 +56,7 @@ async fn hold<M: Exclusive>(
 }
 
 // Red if the watchdog's commands take the caller's connection (core's fred_backend.rs).
-pub(crate) async fn renewal_goes_on_while_the_executor_is_blocked<M: Exclusive>() {
+pub(crate) async fn renewal_goes_on_while_the_executor_is_blocked<M: Single>() {
     let server = Server::start().unwrap();
     let holder = client(&server.url()).await;
     let guard = M::of(&holder, "x")
@@ -93,7 +93,7 @@ pub(crate) async fn renewal_goes_on_while_the_executor_is_blocked<M: Exclusive>(
 }
 
 // Red if an error inside renew.lua ends the script.
-pub(crate) async fn trouble_with_one_renewal_does_not_touch_the_others<M: Exclusive>() {
+pub(crate) async fn trouble_with_one_renewal_does_not_touch_the_others<M: Single>() {
     let server = Server::start().unwrap();
     let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
     let mut guards = hold::<M>(&holder, ["a", "b", "c", "d", "e"], RENEWED).await;
@@ -141,7 +141,7 @@ pub(crate) async fn a_renewal_never_brings_a_key_back<M: Exclusive>() {
 }
 
 // Red if renew.lua writes an id that it does not find.
-pub(crate) async fn a_renewal_that_is_overtaken_by_the_release_brings_nothing_back<M: Exclusive>() {
+pub(crate) async fn a_renewal_that_is_overtaken_by_the_release_brings_nothing_back<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let holder = client(&proxy.url()).await;
@@ -189,7 +189,7 @@ pub(crate) async fn after_release_nothing_is_renewed<M: Exclusive>() {
 }
 
 // Red if a renewal asks for less than the lease (`wants` in core's id.rs).
-pub(crate) async fn each_renewal_gives_the_full_lease_however_slow_they_are<M: Exclusive>() {
+pub(crate) async fn each_renewal_gives_the_full_lease_however_slow_they_are<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let holder = client(&proxy.url()).await;
@@ -219,7 +219,7 @@ pub(crate) async fn each_renewal_gives_the_full_lease_however_slow_they_are<M: E
 }
 
 // Red if `wants` in core's id.rs gives a fixed share its lease anew.
-pub(crate) async fn a_fixed_lease_is_checked_but_not_renewed<M: Exclusive>() {
+pub(crate) async fn a_fixed_lease_is_checked_but_not_renewed<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, other) = (client(&proxy.url()).await, client(&server.url()).await);
@@ -255,7 +255,7 @@ pub(crate) async fn a_fixed_lease_is_checked_but_not_renewed<M: Exclusive>() {
 }
 
 // Red when `extend` leaves the period of the lease before.
-pub(crate) async fn an_extended_lease_is_checked_no_more_often_than_a_long_one<M: Exclusive>() {
+pub(crate) async fn an_extended_lease_is_checked_no_more_often_than_a_long_one<M: Single>() {
     let server = Server::start().unwrap();
     let holder = client(&server.url()).await;
     let lock = M::of(&holder, "x").with_lease(Lease::Fixed(ms(300)));
@@ -270,7 +270,7 @@ pub(crate) async fn an_extended_lease_is_checked_no_more_often_than_a_long_one<M
     guard.release().await.unwrap();
 }
 
-pub(crate) async fn a_fixed_lease_is_extended_by_hand_and_never_shortened<M: Exclusive>() {
+pub(crate) async fn a_fixed_lease_is_extended_by_hand_and_never_shortened<M: Single>() {
     let server = Server::start().unwrap();
     let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
     let guard = M::of(&holder, "x")
@@ -305,7 +305,7 @@ pub(crate) async fn a_fixed_lease_is_extended_by_hand_and_never_shortened<M: Exc
 }
 
 // Red if `Share::new` in core's id.rs leaves the longest hold out.
-pub(crate) async fn a_hold_is_renewed_for_its_longest_time_and_then_runs_out<M: Exclusive>(
+pub(crate) async fn a_hold_is_renewed_for_its_longest_time_and_then_runs_out<M: Single>(
     site: Site,
 ) {
     let (holder, other) = (site.client().await, site.client().await);
@@ -321,7 +321,7 @@ pub(crate) async fn a_hold_is_renewed_for_its_longest_time_and_then_runs_out<M: 
     entered.release().await.unwrap();
 }
 
-pub(crate) async fn each_acquire_has_the_lease_of_its_own_handle<M: Exclusive>() {
+pub(crate) async fn each_acquire_has_the_lease_of_its_own_handle<M: Single>() {
     let server = Server::start().unwrap();
     let holder = Client::with_options(options(&server.url()).lease(Lease::Renewed(ms(5000))))
         .await
@@ -343,7 +343,7 @@ pub(crate) async fn each_acquire_has_the_lease_of_its_own_handle<M: Exclusive>()
 }
 
 // Red if `BATCH` in core's renewal.rs is 1.
-pub(crate) async fn ten_thousand_holds_are_renewed_by_a_hundred_scripts_a_period<M: Exclusive>() {
+pub(crate) async fn ten_thousand_holds_are_renewed_by_a_hundred_scripts_a_period<M: Single>() {
     let server = Server::start().unwrap();
     let holder = client(&server.url()).await;
     let numbers: Vec<u32> = (0..10_000).collect();
@@ -377,7 +377,7 @@ pub(crate) async fn ten_thousand_holds_are_renewed_by_a_hundred_scripts_a_period
 }
 
 // Red if a renewal that fails loses the hold (`failed` in core's renewal.rs).
-pub(crate) async fn a_slow_script_of_somebody_else_costs_no_hold<M: Exclusive>() {
+pub(crate) async fn a_slow_script_of_somebody_else_costs_no_hold<M: Single>() {
     let server = Server::start().unwrap();
     let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
     let guard = M::of(&holder, "x")
@@ -394,7 +394,7 @@ pub(crate) async fn a_slow_script_of_somebody_else_costs_no_hold<M: Exclusive>()
 }
 
 // Red if a renewal that fails is not tried again (`failed` in core's renewal.rs).
-pub(crate) async fn a_hold_outlasts_refusals_of_every_kind_inside_its_lease<M: Exclusive>() {
+pub(crate) async fn a_hold_outlasts_refusals_of_every_kind_inside_its_lease<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, other) = (client(&proxy.url()).await, client(&server.url()).await);
@@ -422,7 +422,7 @@ pub(crate) async fn a_hold_outlasts_refusals_of_every_kind_inside_its_lease<M: E
 
 // Red if a renewal that fails loses the hold (`failed` in core's renewal.rs).
 pub(crate) async fn a_server_that_stands_still_or_only_reads_for_a_while_costs_no_hold<
-    M: Exclusive,
+    M: Single,
 >() {
     let server = Server::start().unwrap();
     let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
@@ -446,7 +446,7 @@ pub(crate) async fn a_server_that_stands_still_or_only_reads_for_a_while_costs_n
 }
 
 // Red without the EVAL after NOSCRIPT in core's fred_backend.rs.
-pub(crate) async fn a_flushed_script_cache_costs_no_hold<M: Exclusive>() {
+pub(crate) async fn a_flushed_script_cache_costs_no_hold<M: Single>() {
     let server = Server::start().unwrap();
     let (holder, other) = (client(&server.url()).await, client(&server.url()).await);
     let guards = hold::<M>(&holder, ["a", "b", "c"], RENEWED).await;
@@ -461,7 +461,7 @@ pub(crate) async fn a_flushed_script_cache_costs_no_hold<M: Exclusive>() {
 }
 
 // Red if nothing is checked after a reconnect (`check_all` in core's inbox.rs).
-pub(crate) async fn a_server_that_comes_back_empty_costs_every_hold_at_once<M: Exclusive>() {
+pub(crate) async fn a_server_that_comes_back_empty_costs_every_hold_at_once<M: Single>() {
     let server = Server::start().unwrap();
     let holder = client(&server.url()).await;
     let names = (0..20).map(|number| format!("x{number}"));
@@ -480,7 +480,7 @@ pub(crate) async fn a_server_that_comes_back_empty_costs_every_hold_at_once<M: E
 }
 
 // Red if a renewal that fails loses the hold (`failed` in core's renewal.rs).
-pub(crate) async fn cut_connections_cost_no_hold<M: Exclusive>() {
+pub(crate) async fn cut_connections_cost_no_hold<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, other) = (client(&proxy.url()).await, client(&server.url()).await);
@@ -499,7 +499,7 @@ pub(crate) async fn cut_connections_cost_no_hold<M: Exclusive>() {
 }
 
 // Red if nobody replaces a connection that does not answer.
-pub(crate) async fn a_connection_that_goes_dead_without_a_word_costs_no_hold<M: Exclusive>() {
+pub(crate) async fn a_connection_that_goes_dead_without_a_word_costs_no_hold<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let holder = Client::with_options(options(&proxy.url()).operation_timeout(ms(500)))
@@ -562,7 +562,7 @@ pub(crate) async fn locks_that_come_and_go_do_not_stop_the_renewal_of_one_that_s
 }
 
 // Red with `allow-oom` taken out of renew.lua.
-pub(crate) async fn a_full_server_costs_no_hold<M: Exclusive>() {
+pub(crate) async fn a_full_server_costs_no_hold<M: Single>() {
     let server = Server::start().unwrap();
     let holder = client(&server.url()).await;
     let guards = hold::<M>(&holder, ["a", "b", "c"], RENEWED).await;
@@ -583,7 +583,7 @@ pub(crate) async fn a_full_server_costs_no_hold<M: Exclusive>() {
 }
 
 // Red if the first check counts from when the grant was noticed (`granted` in core's inbox.rs).
-pub(crate) async fn a_grant_that_is_noticed_late_is_renewed_in_time<M: Exclusive>() {
+pub(crate) async fn a_grant_that_is_noticed_late_is_renewed_in_time<M: Single>() {
     const LEASE: Duration = ms(2400);
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
@@ -603,7 +603,7 @@ pub(crate) async fn a_grant_that_is_noticed_late_is_renewed_in_time<M: Exclusive
 }
 
 // Red without `patient` in core's core.rs: a command that had little time has its connection closed.
-pub(crate) async fn a_short_lease_that_is_answered_late_costs_no_connection<M: Exclusive>() {
+pub(crate) async fn a_short_lease_that_is_answered_late_costs_no_connection<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let options = options(&proxy.url()).operation_timeout(4 * SOON);

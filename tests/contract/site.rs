@@ -52,14 +52,23 @@ impl Site {
         self.all_keys()
     }
 
-    /// The ids that hold, as they stand in a lock's hash.
+    /// The ids that hold, as they stand in a lock's hash or among permits.
     pub(crate) fn holds(&self, key: &str) -> Vec<String> {
         match self {
-            Self::Server(server) => server.query(&["HKEYS", key]).unwrap(),
+            Self::Server(server) => {
+                match server.query::<String>(&["TYPE", key]).unwrap().as_str() {
+                    "zset" => server.query(&["ZRANGE", key, "0", "-1"]).unwrap(),
+                    _ => server.query(&["HKEYS", key]).unwrap(),
+                }
+            }
             Self::Memory(server) => {
                 let entry = server.dump().into_iter().find(|entry| entry.key == key);
                 match entry.map(|entry| entry.value) {
                     Some(Value::Hash(fields)) => fields
+                        .into_iter()
+                        .map(|(id, _)| String::from_utf8(id.into()).unwrap())
+                        .collect(),
+                    Some(Value::SortedSet(members)) => members
                         .into_iter()
                         .map(|(id, _)| String::from_utf8(id.into()).unwrap())
                         .collect(),

@@ -4,7 +4,7 @@ use std::time::Instant;
 use lockyard::{Client, HoldState, Waiting};
 use lockyard_testkit::{Action, Direction, Proxy, Server, command, eventually};
 
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Guard, Single};
 use crate::scripts::bare::Inbox;
 use crate::support::{
     A_LOOK, SOON, Script, WAITER_TIMEOUT, cache_scripts, client, ms, options, patient, soon,
@@ -21,7 +21,7 @@ fn publishes(server: &Server) -> u64 {
 }
 
 // Red if a look lets the next in instead of a message (no PUBLISH in the grant block): a hand-over takes T/3 then.
-pub(crate) async fn a_thousand_hand_overs_take_a_message_each_and_no_look<M: Exclusive>() {
+pub(crate) async fn a_thousand_hand_overs_take_a_message_each_and_no_look<M: Single>() {
     let server = Server::start().unwrap();
     let clients = [client(&server.url()).await, client(&server.url()).await];
     let (scripts, messages) = (server.scripts().unwrap(), publishes(&server));
@@ -65,7 +65,7 @@ pub(crate) async fn a_thousand_hand_overs_take_a_message_each_and_no_look<M: Exc
 }
 
 // Red if the grant block goes on after the first grant.
-pub(crate) async fn one_message_wakes_exactly_one_in_order<M: Exclusive>() {
+pub(crate) async fn one_message_wakes_exactly_one_in_order<M: Single>() {
     let server = Server::start().unwrap();
     let clients = [patient(&server.url()).await, patient(&server.url()).await];
     let lock = M::of(&clients[0], "x");
@@ -91,7 +91,7 @@ pub(crate) async fn one_message_wakes_exactly_one_in_order<M: Exclusive>() {
 }
 
 // Red if a waiter does not look (`queued` in core's line.rs sets nothing due).
-pub(crate) async fn a_lost_message_costs_one_look<M: Exclusive>() {
+pub(crate) async fn a_lost_message_costs_one_look<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, waits) = (client(&server.url()).await, client(&proxy.url()).await);
@@ -113,7 +113,7 @@ pub(crate) async fn a_lost_message_costs_one_look<M: Exclusive>() {
 
 // A burst overruns the client's buffer of messages, and the grant is among what is lost.
 // Red if `Missed` does nothing (core's inbox.rs).
-pub(crate) async fn messages_that_overrun_the_inbox_cost_one_look<M: Exclusive>() {
+pub(crate) async fn messages_that_overrun_the_inbox_cost_one_look<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, waits) = (patient(&server.url()).await, patient(&proxy.url()).await);
@@ -121,7 +121,7 @@ pub(crate) async fn messages_that_overrun_the_inbox_cost_one_look<M: Exclusive>(
     let waiter = wait(&M::of(&waits, "x"));
     until_waiting(&M::of(&holder, "x"), 1).await;
     let waiters = M::of(&holder, "x").inspect().await.unwrap().waiters;
-    let inbox = format!("lockyard:inbox:{}", waiters[0].client);
+    let inbox = format!("lockyard:inbox:{}", waiters[0]);
     let burst = "for i = 1, 5000 do redis.call('PUBLISH', ARGV[1], 'x') end";
     // All of it arrives at once.
     proxy.hold(Direction::ToClient);
@@ -134,7 +134,7 @@ pub(crate) async fn messages_that_overrun_the_inbox_cost_one_look<M: Exclusive>(
 }
 
 // Red if nobody looks after a connection was away (`check_all` for `InboxUp` in core's inbox.rs).
-pub(crate) async fn a_reconnect_costs_one_look<M: Exclusive>() {
+pub(crate) async fn a_reconnect_costs_one_look<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     // Their next look by the clock would come after minutes.
@@ -157,7 +157,7 @@ pub(crate) async fn a_reconnect_costs_one_look<M: Exclusive>() {
 }
 
 // Red if nobody looks after a connection was away (`check_all` for `InboxUp` in core's inbox.rs).
-pub(crate) async fn waiters_outlast_a_server_that_comes_back_empty<M: Exclusive>() {
+pub(crate) async fn waiters_outlast_a_server_that_comes_back_empty<M: Single>() {
     let server = Server::start().unwrap();
     let waits = [patient(&server.url()).await, patient(&server.url()).await];
     let holder = client(&server.url()).await;
@@ -177,7 +177,7 @@ pub(crate) async fn waiters_outlast_a_server_that_comes_back_empty<M: Exclusive>
 }
 
 // Red if `grant` raises the error of PUBLISH.
-pub(crate) async fn a_refused_publish_costs_one_look<M: Exclusive>() {
+pub(crate) async fn a_refused_publish_costs_one_look<M: Single>() {
     let server = Server::builder()
         .acl("user mute on >pw ~* &* +@all -publish")
         .start()
@@ -197,9 +197,7 @@ pub(crate) async fn a_refused_publish_costs_one_look<M: Exclusive>() {
 
 // Red if the next in line inherits only what was due (`leave_line` in core's line.rs): while a look is under way that
 // is nothing, the next never looks, and after a waiter timeout it counts as gone.
-pub(crate) async fn a_waiter_cancelled_during_its_look_leaves_the_looking_to_the_next<
-    M: Exclusive,
->() {
+pub(crate) async fn a_waiter_cancelled_during_its_look_leaves_the_looking_to_the_next<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, waits) = (client(&server.url()).await, client(&proxy.url()).await);
@@ -225,9 +223,7 @@ pub(crate) async fn a_waiter_cancelled_during_its_look_leaves_the_looking_to_the
 
 // A grantee that hears nothing stands in the way for a waiter timeout, not for its lease.
 // Red if release.lua writes the full lease for a waiter.
-pub(crate) async fn a_grantee_that_is_cut_off_stands_in_the_way_for_a_waiter_timeout<
-    M: Exclusive,
->() {
+pub(crate) async fn a_grantee_that_is_cut_off_stands_in_the_way_for_a_waiter_timeout<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let (holder, deaf) = (client(&server.url()).await, client(&proxy.url()).await);
@@ -255,7 +251,7 @@ pub(crate) async fn a_grantee_that_is_cut_off_stands_in_the_way_for_a_waiter_tim
 }
 
 // Red without the back-off between tries (core's acquire.rs).
-pub(crate) async fn a_spinning_client_backs_off_and_gets_in<M: Exclusive>() {
+pub(crate) async fn a_spinning_client_backs_off_and_gets_in<M: Single>() {
     let server = Server::start().unwrap();
     let holder = client(&server.url()).await;
     let spins = Client::with_options(options(&server.url()).waiting(Waiting::Spin))
@@ -279,7 +275,7 @@ pub(crate) async fn a_spinning_client_backs_off_and_gets_in<M: Exclusive>() {
 }
 
 // Red if it sleeps after the try that comes at the end (core's acquire.rs, `repeat`).
-pub(crate) async fn a_spinning_client_does_not_sleep_after_its_last_try<M: Exclusive>() {
+pub(crate) async fn a_spinning_client_does_not_sleep_after_its_last_try<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let holder = client(&server.url()).await;
@@ -331,7 +327,7 @@ pub(crate) async fn a_spinning_client_does_not_sleep_after_its_last_try<M: Exclu
 }
 
 // Red if every waiter looks (`queued` in core's line.rs).
-pub(crate) async fn many_waiters_of_a_client_cost_one_look_at_a_time<M: Exclusive>() {
+pub(crate) async fn many_waiters_of_a_client_cost_one_look_at_a_time<M: Single>() {
     let server = Server::start().unwrap();
     let (holder, waits) = (client(&server.url()).await, client(&server.url()).await);
     let guard = M::of(&holder, "x").acquire().await.unwrap();
@@ -352,7 +348,7 @@ pub(crate) async fn many_waiters_of_a_client_cost_one_look_at_a_time<M: Exclusiv
 }
 
 // Red if each waiter looks by itself: what is due soon goes along (`take_due` in core's state.rs).
-pub(crate) async fn waiters_of_many_keys_look_together<M: Exclusive>() {
+pub(crate) async fn waiters_of_many_keys_look_together<M: Single>() {
     let server = Server::start().unwrap();
     let (holder, waits) = (client(&server.url()).await, client(&server.url()).await);
     let names: Vec<String> = (0..60).map(|number| format!("x{number}")).collect();
@@ -376,7 +372,7 @@ pub(crate) async fn waiters_of_many_keys_look_together<M: Exclusive>() {
 }
 
 // Red if a waiter whose place is gone waits on (core's renewal.rs, `Gone`), or tries again without a pause.
-pub(crate) async fn after_a_flush_each_waiter_queues_again_and_none_storms<M: Exclusive>() {
+pub(crate) async fn after_a_flush_each_waiter_queues_again_and_none_storms<M: Single>() {
     let server = Server::start().unwrap();
     let clients = [client(&server.url()).await, client(&server.url()).await];
     let name = |lock: usize| format!("x{lock}");
@@ -416,7 +412,7 @@ pub(crate) async fn after_a_flush_each_waiter_queues_again_and_none_storms<M: Ex
 }
 
 // Red if a waiter that could not queue does not come back to the queue (core's `queues`).
-pub(crate) async fn a_client_whose_inbox_is_refused_spins_until_it_stands<M: Exclusive>() {
+pub(crate) async fn a_client_whose_inbox_is_refused_spins_until_it_stands<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let holder = client(&server.url()).await;
@@ -435,7 +431,7 @@ pub(crate) async fn a_client_whose_inbox_is_refused_spins_until_it_stands<M: Exc
 
 // A release tells its client whom it has let in, and the message comes as well, perhaps when that one has gone again.
 // Red if `came_back` in core's late.rs takes each grant of an id that is gone for a second one.
-pub(crate) async fn hand_overs_within_a_client_cost_an_acquire_and_a_release_each<M: Exclusive>() {
+pub(crate) async fn hand_overs_within_a_client_cost_an_acquire_and_a_release_each<M: Single>() {
     const HAND_OVERS: u64 = 20;
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
@@ -453,7 +449,7 @@ pub(crate) async fn hand_overs_within_a_client_cost_an_acquire_and_a_release_eac
     let waiter = wait(&lock);
     until_waiting(&lock, 1).await;
     let waiters = lock.inspect().await.unwrap().waiters;
-    let channel = format!("lockyard:inbox:{}", waiters[0].client);
+    let channel = format!("lockyard:inbox:{}", waiters[0]);
     let mut inbox = Inbox::open(&server.url(), &channel);
     guard.release().await.unwrap();
     guard = soon(waiter).await.unwrap();

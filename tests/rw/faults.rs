@@ -5,8 +5,8 @@ use lockyard::{Error, HoldState};
 use lockyard_testkit::{Action, Proxy, Server, eventually_async};
 
 use super::{no_keys, reads, until_waiting, writes};
-use crate::contract::exclusive::Write;
 use crate::contract::late::Line;
+use crate::contract::offered::Write;
 use crate::support::{A_LOOK, SOON, Script, client, ms, patient, soon, variant, while_waiting};
 
 const READERS: &str = "lockyard:rw.readers:{x}";

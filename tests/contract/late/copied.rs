@@ -5,11 +5,11 @@ use lockyard_testkit::redis::Value;
 use lockyard_testkit::{Action, Rule, eventually_async};
 
 use super::{Line, options};
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Exclusive, Guard, Single};
 use crate::support::{SOON, Script, connect_in_the_end, ms, soon, while_waiting};
 
 /// A client that renews and looks often, and whose first renewal or look the proxy copies.
-async fn copied_renewal<M: Exclusive>(line: &Line<M>) -> (Client, Rule) {
+async fn copied_renewal<M: Single>(line: &Line<M>) -> (Client, Rule) {
     let copied = line.proxy.once(Script::Renew.calls(), Action::Copy);
     let lease = Lease::Renewed(ms(3000));
     let options = options(&line.proxy.url()).lease(lease);
@@ -18,7 +18,7 @@ async fn copied_renewal<M: Exclusive>(line: &Line<M>) -> (Client, Rule) {
 }
 
 /// What a copied renewal of one id was answered: its status.
-fn renewed_again<M: Exclusive>(line: &Line<M>) -> i64 {
+fn renewed_again<M: Single>(line: &Line<M>) -> i64 {
     match &line.proxy.resend_copies().unwrap()[..] {
         [Value::Array(parts)] => match parts[2] {
             Value::Int(status) => status,
@@ -29,7 +29,7 @@ fn renewed_again<M: Exclusive>(line: &Line<M>) -> i64 {
 }
 
 // Red if renew.lua writes a hold that it does not find.
-pub(crate) async fn a_renewal_that_arrives_after_the_release_creates_nothing<M: Exclusive>() {
+pub(crate) async fn a_renewal_that_arrives_after_the_release_creates_nothing<M: Single>() {
     let line = Line::<M>::patient().await;
     let (client, copied) = copied_renewal::<M>(&line).await;
     let guard = soon(M::of(&client, "x").acquire()).await.unwrap();
@@ -70,7 +70,7 @@ pub(crate) async fn a_renewal_that_arrives_again_shortens_no_lease<M: Exclusive>
 }
 
 // Red if renew.lua writes a place that it does not find.
-pub(crate) async fn a_look_that_arrives_after_its_waiter_gave_up_creates_no_place<M: Exclusive>() {
+pub(crate) async fn a_look_that_arrives_after_its_waiter_gave_up_creates_no_place<M: Single>() {
     let line = Line::<M>::patient().await;
     let (client, copied) = copied_renewal::<M>(&line).await;
     let holder = soon(M::of(&line.other, "x").acquire()).await.unwrap();
@@ -81,12 +81,12 @@ pub(crate) async fn a_look_that_arrives_after_its_waiter_gave_up_creates_no_plac
     drop(waiter);
     line.until_waiting(0).await;
     assert_eq!(renewed_again(&line), 0);
-    eventually_async(SOON, async || line.keys() == [M::key("x")]).await;
+    eventually_async(SOON, async || line.keys() == M::keys("x")).await;
     holder.release().await.unwrap();
     line.nothing_is_left().await;
 }
 
-pub(crate) async fn a_release_that_arrives_again_frees_no_newer_hold<M: Exclusive>() {
+pub(crate) async fn a_release_that_arrives_again_frees_no_newer_hold<M: Single>() {
     let line = Line::<M>::patient().await;
     let lock = M::of(&line.client, "x");
     for drops in [false, true] {
@@ -133,7 +133,7 @@ pub(crate) async fn a_release_that_arrives_again_frees_no_newer_hold_of_its_owne
     line.nothing_is_left().await;
 }
 
-pub(crate) async fn giving_up_that_arrives_again_costs_no_newer_place<M: Exclusive>() {
+pub(crate) async fn giving_up_that_arrives_again_costs_no_newer_place<M: Single>() {
     let line = Line::<M>::patient().await;
     let holder = soon(M::of(&line.other, "x").acquire()).await.unwrap();
     line.proxy.once(Script::Release.calls(), Action::Copy);

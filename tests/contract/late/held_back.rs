@@ -5,10 +5,10 @@ use lockyard::{HoldState, Lease};
 use lockyard_testkit::{Action, Rule, eventually_async};
 
 use super::{Line, VALID, options, until_after};
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Exclusive, Guard, Single};
 use crate::support::{SOON, Script, connect_in_the_end, ms, soon, while_waiting};
 
-impl<M: Exclusive> Line<M> {
+impl<M: Single> Line<M> {
     /// Has the proxy hold the next call of a script back, with all that comes after it on its connection.
     fn hold_back(&self, script: Script) -> Rule {
         self.proxy.once(script.calls(), Action::Hold)
@@ -23,7 +23,7 @@ impl<M: Exclusive> Line<M> {
     }
 }
 
-pub(crate) async fn an_acquire_that_arrives_when_it_is_no_longer_valid_is_refused<M: Exclusive>() {
+pub(crate) async fn an_acquire_that_arrives_when_it_is_no_longer_valid_is_refused<M: Single>() {
     let line = Line::<M>::new().await;
     let held = line.hold_back(Script::Acquire);
     let lock = M::of(&line.client, "x");
@@ -35,16 +35,14 @@ pub(crate) async fn an_acquire_that_arrives_when_it_is_no_longer_valid_is_refuse
     let newer = soon(M::of(&line.other, "x").acquire()).await.unwrap();
     let holds = line.holds("x");
     line.let_go(&held).await;
-    assert_eq!(line.keys(), [M::key("x")]);
+    assert_eq!(line.keys(), M::keys("x"));
     assert_eq!(line.holds("x"), holds);
     newer.release().await.unwrap();
     line.nothing_is_left().await;
 }
 
 // Red without a validity in acquire.lua.
-pub(crate) async fn an_acquire_that_is_held_back_is_replaced_and_harmless_afterwards<
-    M: Exclusive,
->() {
+pub(crate) async fn an_acquire_that_is_held_back_is_replaced_and_harmless_afterwards<M: Single>() {
     let line = Line::<M>::new().await;
     let held = line.hold_back(Script::Acquire);
     let lock = M::of(&line.client, "x");
@@ -66,7 +64,7 @@ pub(crate) async fn an_acquire_that_is_held_back_is_replaced_and_harmless_afterw
     line.nothing_is_left().await;
 }
 
-pub(crate) async fn a_release_that_arrives_late_frees_no_newer_hold<M: Exclusive>() {
+pub(crate) async fn a_release_that_arrives_late_frees_no_newer_hold<M: Single>() {
     let line = Line::<M>::new().await;
     let guard = soon(M::of(&line.client, "x").acquire()).await.unwrap();
     let held = line.hold_back(Script::Release);
@@ -82,7 +80,7 @@ pub(crate) async fn a_release_that_arrives_late_frees_no_newer_hold<M: Exclusive
 }
 
 // Red if renew.lua writes a hold that it does not find.
-pub(crate) async fn a_renewal_that_arrives_late_creates_nothing<M: Exclusive>() {
+pub(crate) async fn a_renewal_that_arrives_late_creates_nothing<M: Single>() {
     let line = Line::<M>::patient().await;
     let lease = Lease::Renewed(ms(3000));
     let client = connect_in_the_end(options(&line.proxy.url()).lease(lease)).await;
@@ -99,7 +97,7 @@ pub(crate) async fn a_renewal_that_arrives_late_creates_nothing<M: Exclusive>() 
     line.nothing_is_left().await;
 }
 
-pub(crate) async fn a_look_that_arrives_late_creates_no_place<M: Exclusive>() {
+pub(crate) async fn a_look_that_arrives_late_creates_no_place<M: Single>() {
     let line = Line::<M>::patient().await;
     let holder = soon(M::of(&line.other, "x").acquire()).await.unwrap();
     let options = options(&line.proxy.url()).waiter_timeout(ms(1500));
@@ -111,7 +109,7 @@ pub(crate) async fn a_look_that_arrives_late_creates_no_place<M: Exclusive>() {
     drop(waiter);
     line.let_go(&held).await;
     line.until_waiting(0).await;
-    eventually_async(SOON, async || line.keys() == [M::key("x")]).await;
+    eventually_async(SOON, async || line.keys() == M::keys("x")).await;
     assert_eq!(holder.state(), HoldState::Held);
     holder.release().await.unwrap();
     line.nothing_is_left().await;

@@ -2,7 +2,7 @@ use lockyard::{Error, HoldState, Lease};
 use lockyard_testkit::{Action, Server, eventually_async};
 
 use super::{Line, options};
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Exclusive, Guard, Single};
 use crate::support::{SOON, Script, connect_in_the_end, drop_after, ms, soon};
 
 /// A way for a guard to end.
@@ -16,7 +16,7 @@ enum End {
 impl End {
     const ALL: [Self; 3] = [Self::Released, Self::Dropped, Self::ReleaseDropped];
 
-    async fn of<M: Exclusive>(self, guard: M::Guard) {
+    async fn of<M: Single>(self, guard: M::Guard) {
         match self {
             Self::Released => guard.release().await.unwrap(),
             Self::Dropped => drop(guard),
@@ -26,7 +26,7 @@ impl End {
 }
 
 /// An outer and an inner guard of one owner.
-async fn nested<M: Exclusive>(lock: &M) -> (M::Guard, M::Guard) {
+async fn nested<M: Single>(lock: &M) -> (M::Guard, M::Guard) {
     let outer = soon(lock.acquire()).await.unwrap();
     let inner = soon(lock.acquire()).await.unwrap();
     (outer, inner)
@@ -89,12 +89,7 @@ pub(crate) async fn whatever_ends_a_guard_leaves_that_of_another_client<M: Exclu
 }
 
 /// Sees that the release of a lost guard says so, and leaves the hold of who came after it.
-async fn ends_for_nothing<M: Exclusive>(
-    line: &Line<M>,
-    lost: M::Guard,
-    end: End,
-    newer: &M::Guard,
-) {
+async fn ends_for_nothing<M: Single>(line: &Line<M>, lost: M::Guard, end: End, newer: &M::Guard) {
     let holds = line.holds("x");
     match end {
         End::Released => {
@@ -109,14 +104,12 @@ async fn ends_for_nothing<M: Exclusive>(
             .await
             .unwrap(),
     );
-    eventually_async(SOON, async || line.keys() == [M::key("x")]).await;
+    eventually_async(SOON, async || line.keys() == M::keys("x")).await;
     assert_eq!(line.holds("x"), holds);
     assert_eq!(newer.state(), HoldState::Held);
 }
 
-pub(crate) async fn a_guard_that_outlived_its_lease_does_not_release_who_came_after<
-    M: Exclusive,
->() {
+pub(crate) async fn a_guard_that_outlived_its_lease_does_not_release_who_came_after<M: Single>() {
     let line = Line::<M>::patient().await;
     for end in End::ALL {
         let lock = M::of(&line.client, "x").with_lease(Lease::Fixed(ms(300)));
@@ -143,7 +136,7 @@ pub(crate) async fn a_guard_released_by_force_does_not_release_who_came_after<M:
 }
 
 pub(crate) async fn a_guard_that_does_not_know_of_its_loss_does_not_release_who_came_after<
-    M: Exclusive,
+    M: Single,
 >() {
     let line = Line::<M>::patient().await;
     for end in End::ALL {
@@ -157,7 +150,7 @@ pub(crate) async fn a_guard_that_does_not_know_of_its_loss_does_not_release_who_
     }
 }
 
-pub(crate) async fn a_release_that_is_refused_is_made_once_more_in_the_background<M: Exclusive>() {
+pub(crate) async fn a_release_that_is_refused_is_made_once_more_in_the_background<M: Single>() {
     let line = Line::<M>::patient().await;
     let refused = Action::error("NOPERM on purpose");
     let refusal = line.proxy.once(Script::Release.calls(), refused);
@@ -194,7 +187,7 @@ pub(crate) async fn a_release_that_is_refused_leaves_the_guards_outside_it<M: Ex
 
 // Red when a batch that is refused for its slots is not sent one by one (`send` in core's releases.rs).
 pub(crate) async fn guards_of_several_slots_that_are_dropped_at_once_are_released_soon<
-    M: Exclusive,
+    M: Single,
 >() {
     let server = Server::builder().cluster().start().unwrap();
     let options = options(&server.url()).operation_timeout(4 * SOON);
@@ -211,7 +204,7 @@ pub(crate) async fn guards_of_several_slots_that_are_dropped_at_once_are_release
 
 // Red when each error inside a batch counts as one that passes (`send` in core's releases.rs).
 pub(crate) async fn a_release_that_cannot_succeed_is_not_made_for_as_long_as_the_lease<
-    M: Exclusive,
+    M: Single,
 >() {
     let line = Line::<M>::patient().await;
     let mut guards = Vec::new();

@@ -6,12 +6,12 @@ use lockyard::{Client, HoldState, Lease, Waiting};
 use lockyard_testkit::eventually_async;
 
 use super::{Scene, at_leisure, keys, until_waiting};
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Exclusive, Guard, Owned, Single};
 use crate::contract::site::Site;
 use crate::support::{SOON, drop_after, soon, while_waiting};
 
 /// Drops a future after its first poll, its second, and so on until it completes; after each, nothing may be left.
-async fn leaves_nothing_wherever_dropped<M: Exclusive, F: Future>(
+async fn leaves_nothing_wherever_dropped<M: Single, F: Future>(
     scene: &Scene<M>,
     future: impl AsyncFn() -> F,
 ) {
@@ -27,29 +27,25 @@ async fn leaves_nothing_wherever_dropped<M: Exclusive, F: Future>(
 }
 
 // Red without `Drop for Claim`.
-pub(crate) async fn an_acquire_of_a_free_lock_leaves_nothing_wherever_it_is_dropped<
-    M: Exclusive,
->(
+pub(crate) async fn an_acquire_of_a_free_lock_leaves_nothing_wherever_it_is_dropped<M: Single>(
     site: Site,
 ) {
     let scene = Scene::<M>::at(site).await;
     let lock = M::of(&scene.client, "x");
-    let owner = scene.client.owner();
-    leaves_nothing_wherever_dropped(&scene, async || lock.acquire()).await;
     leaves_nothing_wherever_dropped(&scene, async || lock.try_acquire()).await;
     leaves_nothing_wherever_dropped(&scene, async || lock.try_acquire_for(SOON)).await;
     leaves_nothing_wherever_dropped(&scene, async || lock.try_acquire_for(Duration::ZERO)).await;
-    leaves_nothing_wherever_dropped(&scene, async || lock.reenter(&owner)).await;
-    let fenced = lock.clone().fenced();
-    leaves_nothing_wherever_dropped(&scene, async || fenced.acquire()).await;
-    let named = lock.with_owner(&owner).with_lease(Lease::Fixed(SOON * 10));
-    leaves_nothing_wherever_dropped(&scene, async || named.acquire()).await;
+    for lock in M::of_each_kind(&scene.client, ["x"; 3]) {
+        leaves_nothing_wherever_dropped(&scene, async || lock.acquire()).await;
+        let fixed = lock.with_lease(Lease::Fixed(SOON * 10));
+        leaves_nothing_wherever_dropped(&scene, async || fixed.acquire()).await;
+    }
     scene.ends().await;
 }
 
 // Red without `Drop for Claim`.
 pub(crate) async fn an_acquire_of_a_spinning_client_leaves_nothing_wherever_it_is_dropped<
-    M: Exclusive,
+    M: Single,
 >(
     site: Site,
 ) {
@@ -71,7 +67,7 @@ pub(crate) async fn an_acquire_of_a_spinning_client_leaves_nothing_wherever_it_i
 }
 
 /// Drops waiting futures after each of their polls, until they stand in the queue and are not woken any more.
-async fn leaves_no_place_wherever_dropped<F: Future, M: Exclusive>(
+async fn leaves_no_place_wherever_dropped<F: Future, M: Single>(
     scene: &Scene<M>,
     future: impl Fn() -> F,
 ) {
@@ -88,7 +84,7 @@ async fn leaves_no_place_wherever_dropped<F: Future, M: Exclusive>(
         }
         scene.all_has_arrived().await;
         until_waiting::<M>(&scene.other, 0).await;
-        assert_eq!(keys(&scene.site), [M::key("x")]);
+        assert_eq!(keys(&scene.site), M::keys("x"));
         assert_eq!(guard.state(), HoldState::Held);
         if !dropped {
             assert!(polls > 1, "it never waited for anything");
@@ -100,48 +96,58 @@ async fn leaves_no_place_wherever_dropped<F: Future, M: Exclusive>(
 }
 
 /// Waits until one waits, and the client has read the reply that says so: the next reply on the same connection.
-async fn until_queued<M: Exclusive>(client: &Client) {
+async fn until_queued<M: Single>(client: &Client) {
     until_waiting::<M>(client, 1).await;
     M::of(client, "x").inspect().await.unwrap();
 }
 
 // Red without leaving the queue in release.lua, and without `Drop for Claim`.
-pub(crate) async fn an_acquire_of_a_held_lock_leaves_no_place_wherever_it_is_dropped<
-    M: Exclusive,
->(
+pub(crate) async fn an_acquire_of_a_held_lock_leaves_no_place_wherever_it_is_dropped<M: Single>(
     site: Site,
 ) {
     let scene = Scene::<M>::at(site).await;
-    let lock = M::of(&scene.client, "x");
-    let owner = scene.client.owner();
-    leaves_no_place_wherever_dropped(&scene, || lock.acquire()).await;
-    leaves_no_place_wherever_dropped(&scene, || lock.try_acquire_for(SOON)).await;
-    let fenced = lock.clone().fenced();
-    leaves_no_place_wherever_dropped(&scene, || fenced.acquire()).await;
-    let named = lock.with_owner(&owner);
-    leaves_no_place_wherever_dropped(&scene, || named.acquire()).await;
+    for lock in M::of_each_kind(&scene.client, ["x"; 3]) {
+        leaves_no_place_wherever_dropped(&scene, || lock.acquire()).await;
+        leaves_no_place_wherever_dropped(&scene, || lock.try_acquire_for(SOON)).await;
+    }
     scene.ends().await;
 }
 
 // Red without `Drop for Claim`.
-pub(crate) async fn a_refused_attempt_leaves_nothing_wherever_it_is_dropped<M: Exclusive>(
-    site: Site,
-) {
+pub(crate) async fn a_refused_attempt_leaves_nothing_wherever_it_is_dropped<M: Single>(site: Site) {
     let scene = Scene::<M>::at(site).await;
     let guard = M::of(&scene.other, "x").acquire().await.unwrap();
     let lock = M::of(&scene.client, "x");
-    let stranger = scene.client.owner();
     for polls in 0.. {
         let tried = drop_after(polls, lock.try_acquire()).await;
-        let entered = drop_after(polls, lock.reenter(&stranger)).await;
         let waited = drop_after(polls, lock.try_acquire_for(Duration::from_millis(20))).await;
         scene.all_has_arrived().await;
         until_waiting::<M>(&scene.other, 0).await;
-        assert_eq!(keys(&scene.site), [M::key("x")]);
-        if let (Some(tried), Some(entered), Some(waited)) = (tried, entered, waited) {
-            assert!(
-                tried.unwrap().is_none() && entered.unwrap().is_none() && waited.unwrap().is_none()
-            );
+        assert_eq!(keys(&scene.site), M::keys("x"));
+        if let (Some(tried), Some(waited)) = (tried, waited) {
+            assert!(tried.unwrap().is_none() && waited.unwrap().is_none());
+            break;
+        }
+    }
+    guard.release().await.unwrap();
+    scene.ends().await;
+}
+
+// Red without `Drop for Claim`.
+pub(crate) async fn a_refused_re_entry_leaves_nothing_wherever_it_is_dropped<M: Exclusive>(
+    site: Site,
+) {
+    let scene = Scene::<M>::at(site).await;
+    let lock = M::of(&scene.client, "x");
+    let stranger = scene.client.owner();
+    leaves_nothing_wherever_dropped(&scene, async || lock.reenter(&stranger)).await;
+    let guard = M::of(&scene.other, "x").acquire().await.unwrap();
+    for polls in 0.. {
+        let entered = drop_after(polls, lock.reenter(&stranger)).await;
+        scene.all_has_arrived().await;
+        assert_eq!(keys(&scene.site), M::keys("x"));
+        if let Some(entered) = entered {
+            assert!(entered.unwrap().is_none());
             break;
         }
     }
@@ -150,7 +156,7 @@ pub(crate) async fn a_refused_attempt_leaves_nothing_wherever_it_is_dropped<M: E
 }
 
 /// Drops a waiter so many polls after the lock was granted to it; whether it had its guard by then.
-async fn drop_when_granted<M: Exclusive>(scene: &Scene<M>, lock: &M, polls: usize) -> bool {
+async fn drop_when_granted<M: Single>(scene: &Scene<M>, lock: &M, polls: usize) -> bool {
     let guard = M::of(&scene.other, "x").acquire().await.unwrap();
     let mut waiter = pin!(lock.acquire());
     while_waiting(waiter.as_mut(), until_queued::<M>(&scene.client)).await;
@@ -165,11 +171,9 @@ async fn drop_when_granted<M: Exclusive>(scene: &Scene<M>, lock: &M, polls: usiz
 }
 
 // Red if `State::abandon` leaves what is held.
-pub(crate) async fn a_waiter_dropped_while_it_is_granted_leaves_nothing<M: Exclusive>(site: Site) {
+pub(crate) async fn a_waiter_dropped_while_it_is_granted_leaves_nothing<M: Single>(site: Site) {
     let scene = Scene::<M>::at(site).await;
-    let owner = scene.client.owner();
-    let lock = M::of(&scene.client, "x");
-    for lock in [lock.clone(), lock.clone().fenced(), lock.with_owner(&owner)] {
+    for lock in M::of_each_kind(&scene.client, ["x"; 3]) {
         let mut polls = 0;
         while !drop_when_granted(&scene, &lock, polls).await {
             scene.nothing_is_left().await;
@@ -181,9 +185,7 @@ pub(crate) async fn a_waiter_dropped_while_it_is_granted_leaves_nothing<M: Exclu
 }
 
 // Red without `Drop for Claim`.
-pub(crate) async fn a_waiter_dropped_while_it_is_granted_leaves_the_lock_to_the_next<
-    M: Exclusive,
->(
+pub(crate) async fn a_waiter_dropped_while_it_is_granted_leaves_the_lock_to_the_next<M: Single>(
     site: Site,
 ) {
     let scene = Scene::<M>::at(site).await;
@@ -277,13 +279,14 @@ pub(crate) async fn a_re_entry_from_another_client_leaves_the_first_ones_hold_wh
 }
 
 // Red without `Drop for Hold`.
-pub(crate) async fn a_release_leaves_nothing_wherever_it_is_dropped<M: Exclusive>(site: Site) {
+pub(crate) async fn a_release_leaves_nothing_wherever_it_is_dropped<M: Single>(site: Site) {
     let scene = Scene::<M>::at(site).await;
-    let lock = M::of(&scene.client, "x");
-    leaves_nothing_wherever_dropped(&scene, async || lock.acquire().await.unwrap().release()).await;
-    let fixed = lock.clone().with_lease(Lease::Fixed(SOON * 10)).fenced();
-    leaves_nothing_wherever_dropped(&scene, async || fixed.acquire().await.unwrap().release())
-        .await;
+    for lock in M::of_each_kind(&scene.client, ["x"; 3]) {
+        let release = async |lock: &M| lock.acquire().await.unwrap().release();
+        leaves_nothing_wherever_dropped(&scene, async || release(&lock).await).await;
+        let fixed = lock.with_lease(Lease::Fixed(SOON * 10));
+        leaves_nothing_wherever_dropped(&scene, async || release(&fixed).await).await;
+    }
     scene.ends().await;
 }
 
@@ -321,7 +324,7 @@ pub(crate) async fn a_nested_release_leaves_the_outer_hold_wherever_it_is_droppe
 }
 
 // Red without `Drop for Claim`.
-pub(crate) async fn an_acquire_that_loses_a_race_leaves_nothing<M: Exclusive>(site: Site) {
+pub(crate) async fn an_acquire_that_loses_a_race_leaves_nothing<M: Single>(site: Site) {
     let scene = Scene::<M>::at(site).await;
     let guard = M::of(&scene.other, "x").acquire().await.unwrap();
     let lock = M::of(&scene.client, "x");

@@ -11,12 +11,12 @@ use tokio::sync::oneshot;
 use tokio::task::yield_now;
 
 use super::{Scene, connections, keys, nothing_is_left, options, until_waiting};
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Exclusive, Guard, Owned, Single};
 use crate::contract::site::Site;
 use crate::support::{SOON, Script, cache_scripts, soon, while_waiting};
 
 // Red without `Drop for Hold`.
-pub(crate) async fn a_panic_in_the_section_releases<M: Exclusive>(site: Site) {
+pub(crate) async fn a_panic_in_the_section_releases<M: Single>(site: Site) {
     let scene = Scene::<M>::at(site).await;
     let lock = M::of(&scene.client, "x");
     let section = tokio::spawn(async move {
@@ -53,7 +53,7 @@ pub(crate) async fn a_panic_in_a_nested_section_releases_all_of_it<M: Exclusive>
 }
 
 // Red without `Drop for Claim`.
-pub(crate) async fn a_panic_while_waiting_leaves_no_place<M: Exclusive>(site: Site) {
+pub(crate) async fn a_panic_while_waiting_leaves_no_place<M: Single>(site: Site) {
     let scene = Scene::<M>::at(site).await;
     let guard = M::of(&scene.other, "x").acquire().await.unwrap();
     let lock = M::of(&scene.client, "x");
@@ -74,7 +74,7 @@ pub(crate) async fn a_panic_while_waiting_leaves_no_place<M: Exclusive>(site: Si
 }
 
 // Red without `Drop for Hold`.
-pub(crate) async fn a_guard_dropped_on_a_plain_thread_is_released<M: Exclusive>(site: Site) {
+pub(crate) async fn a_guard_dropped_on_a_plain_thread_is_released<M: Single>(site: Site) {
     let scene = Scene::<M>::at(site).await;
     let guard = M::of(&scene.client, "x").acquire().await.unwrap();
     thread::spawn(move || drop(guard)).join().unwrap();
@@ -99,7 +99,7 @@ fn runtime() -> Runtime {
 }
 
 /// Sees from a runtime of its own that nothing is left.
-fn nothing_is_left_on<M: Exclusive>(server: &Server) {
+fn nothing_is_left_on<M: Single>(server: &Server) {
     runtime().block_on(async {
         let client = Client::with_options(options(&server.url())).await.unwrap();
         nothing_is_left::<M>(server, &client).await;
@@ -107,7 +107,7 @@ fn nothing_is_left_on<M: Exclusive>(server: &Server) {
 }
 
 // Red without `Drop for Hold`.
-pub(crate) fn a_guard_dropped_after_its_runtime_is_released<M: Exclusive>() {
+pub(crate) fn a_guard_dropped_after_its_runtime_is_released<M: Single>() {
     let server = Server::start().unwrap();
     for keeps_the_client in [true, false] {
         let (runtime, client) = runtime_with_client(&server.url());
@@ -115,7 +115,7 @@ pub(crate) fn a_guard_dropped_after_its_runtime_is_released<M: Exclusive>() {
         let client = keeps_the_client.then_some(client);
         drop(runtime);
         assert_eq!(guard.state(), HoldState::Held);
-        assert_eq!(keys(&server), [M::key("x")]);
+        assert_eq!(keys(&server), M::keys("x"));
         drop(guard);
         nothing_is_left_on::<M>(&server);
         drop(client);
@@ -123,7 +123,7 @@ pub(crate) fn a_guard_dropped_after_its_runtime_is_released<M: Exclusive>() {
 }
 
 // Red without handing the lane of a runtime that has ended over to the watchdog.
-pub(crate) fn a_guard_is_released_on_another_runtime_after_its_own_has_ended<M: Exclusive>() {
+pub(crate) fn a_guard_is_released_on_another_runtime_after_its_own_has_ended<M: Single>() {
     let server = Server::start().unwrap();
     let (first, client) = runtime_with_client(&server.url());
     let guard = first.block_on(M::of(&client, "x").acquire()).unwrap();
@@ -135,7 +135,7 @@ pub(crate) fn a_guard_is_released_on_another_runtime_after_its_own_has_ended<M: 
 }
 
 // Red without `Drop for Hold`.
-pub(crate) fn a_guard_dropped_inside_another_runtime_is_released<M: Exclusive>() {
+pub(crate) fn a_guard_dropped_inside_another_runtime_is_released<M: Single>() {
     let server = Server::start().unwrap();
     let (first, client) = runtime_with_client(&server.url());
     let guard = first.block_on(M::of(&client, "x").acquire()).unwrap();
@@ -149,7 +149,7 @@ pub(crate) fn a_guard_dropped_inside_another_runtime_is_released<M: Exclusive>()
 }
 
 // Red without `Drop for Claim`, and without `Drop for Hold`.
-pub(crate) fn a_runtime_that_ends_while_its_tasks_hold_and_wait_leaves_nothing<M: Exclusive>() {
+pub(crate) fn a_runtime_that_ends_while_its_tasks_hold_and_wait_leaves_nothing<M: Single>() {
     let server = Server::start().unwrap();
     for ends_in_background in [true, false] {
         let (runtime, client) = runtime_with_client(&server.url());
@@ -170,7 +170,7 @@ pub(crate) fn a_runtime_that_ends_while_its_tasks_hold_and_wait_leaves_nothing<M
 }
 
 // Red without `Drop for Claim`.
-pub(crate) fn a_runtime_that_ends_before_the_reply_to_an_acquire_leaves_nothing<M: Exclusive>() {
+pub(crate) fn a_runtime_that_ends_before_the_reply_to_an_acquire_leaves_nothing<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     cache_scripts(&server);
@@ -179,7 +179,7 @@ pub(crate) fn a_runtime_that_ends_before_the_reply_to_an_acquire_leaves_nothing<
     let swallowed = proxy.once(Script::Acquire.calls(), Action::SwallowReply);
     runtime.spawn(async move { lock.acquire().await });
     swallowed.wait_fired(1, SOON);
-    assert_eq!(keys(&server), [M::key("x")]);
+    assert_eq!(keys(&server), M::keys("x"));
     drop(runtime);
     nothing_is_left_on::<M>(&server);
 }
@@ -216,7 +216,7 @@ pub(crate) async fn a_client_lives_as_long_as_its_guards<M: Exclusive>() {
 }
 
 // Red without `Drop for Claim`, and without the end of the watchdog's thread.
-pub(crate) async fn a_client_dropped_with_holds_and_waiters_leaves_nothing<M: Exclusive>() {
+pub(crate) async fn a_client_dropped_with_holds_and_waiters_leaves_nothing<M: Single>() {
     let scene = Scene::<M>::new().await;
     let connections = connections(scene.server());
     for _ in 0..3 {
@@ -238,9 +238,7 @@ pub(crate) async fn a_client_dropped_with_holds_and_waiters_leaves_nothing<M: Ex
 }
 
 // Red without the end of renewing after `max_hold`.
-pub(crate) async fn a_forgotten_guard_holds_no_longer_than_its_longest_hold<M: Exclusive>(
-    site: Site,
-) {
+pub(crate) async fn a_forgotten_guard_holds_no_longer_than_its_longest_hold<M: Single>(site: Site) {
     let scene = Scene::<M>::at(site).await;
     let lease = Lease::Renewed(Duration::from_millis(300));
     let lock = M::of(&scene.client, "x")
@@ -255,7 +253,7 @@ pub(crate) async fn a_forgotten_guard_holds_no_longer_than_its_longest_hold<M: E
 }
 
 // Red without `Drop for Claim`, and without `Drop for Hold`.
-pub(crate) async fn tasks_aborted_at_any_moment_leave_nothing<M: Exclusive>() {
+pub(crate) async fn tasks_aborted_at_any_moment_leave_nothing<M: Single>() {
     let scene = Scene::<M>::new().await;
     let start = Instant::now();
     for _ in 0..50 {

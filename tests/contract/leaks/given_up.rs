@@ -5,19 +5,19 @@ use lockyard_testkit::eventually_async;
 use tokio::time::{Instant, sleep_until};
 
 use super::{Scene, at_leisure, keys, nothing_is_left, until_waiting};
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Guard, Single};
 use crate::contract::site::Site;
 use crate::support::{SOON, soon};
 
 // Red without leaving the queue in release.lua, and without `Drop for Claim`.
-pub(crate) async fn waiters_that_time_out_leave_no_places<M: Exclusive>(site: Site) {
+pub(crate) async fn waiters_that_time_out_leave_no_places<M: Single>(site: Site) {
     let scene = Scene::<M>::at(site).await;
     let guard = M::of(&scene.client, "x").acquire().await.unwrap();
     let mut waiters = Vec::new();
     for at in 0..100 {
         let clients = [&scene.client, &scene.other];
-        let lock = M::of(clients[at as usize % 2], "x");
-        let lock = if at % 3 == 0 { lock.fenced() } else { lock };
+        let mut locks = M::of_each_kind(clients[at as usize % 2], ["x"; 3]);
+        let lock = locks.swap_remove(at as usize % locks.len());
         let wait = Duration::from_millis(200 + at % 7);
         waiters.push(tokio::spawn(
             async move { lock.try_acquire_for(wait).await },
@@ -27,14 +27,14 @@ pub(crate) async fn waiters_that_time_out_leave_no_places<M: Exclusive>(site: Si
         assert!(waiter.await.unwrap().unwrap().is_none());
     }
     until_waiting::<M>(&scene.other, 0).await;
-    assert_eq!(keys(&scene.site), [M::key("x")]);
+    assert_eq!(keys(&scene.site), M::keys("x"));
     assert_eq!(guard.state(), HoldState::Held);
     guard.release().await.unwrap();
     scene.nothing_is_left().await;
 }
 
 /// Has a waiter give up and the holder release at the same moment; what the waiter got, if the server was there.
-async fn give_up_when_granted<M: Exclusive>(
+async fn give_up_when_granted<M: Single>(
     scene: &Scene<M>,
     wait: Duration,
     earlier: Duration,
@@ -57,7 +57,7 @@ async fn give_up_when_granted<M: Exclusive>(
 
 // Red without `Drop for Claim`.
 pub(crate) async fn a_waiter_that_gives_up_when_it_is_granted_has_the_guard_or_nothing<
-    M: Exclusive,
+    M: Single,
 >() {
     let scene = Scene::<M>::new().await;
     let wait = Duration::from_millis(8);
@@ -95,7 +95,7 @@ pub(crate) async fn a_waiter_that_gives_up_when_it_is_granted_has_the_guard_or_n
 }
 
 // Red without `Drop for Claim`.
-pub(crate) async fn a_wait_of_zero_leaves_nothing<M: Exclusive>(site: Site) {
+pub(crate) async fn a_wait_of_zero_leaves_nothing<M: Single>(site: Site) {
     let scene = Scene::<M>::at(site).await;
     let guard = M::of(&scene.other, "x").acquire().await.unwrap();
     for _ in 0..20 {
@@ -119,7 +119,7 @@ pub(crate) async fn a_wait_of_zero_leaves_nothing<M: Exclusive>(site: Site) {
 }
 
 // Red without enqueueing again after `gone`.
-pub(crate) async fn when_all_keys_are_deleted_holders_learn_it_and_waiters_go_on<M: Exclusive>(
+pub(crate) async fn when_all_keys_are_deleted_holders_learn_it_and_waiters_go_on<M: Single>(
     site: Site,
 ) {
     let quick = |options: ClientOptions| {
@@ -146,14 +146,12 @@ pub(crate) async fn when_all_keys_are_deleted_holders_learn_it_and_waiters_go_on
 }
 
 // Red without `Drop for Claim`.
-pub(crate) async fn a_client_that_no_longer_waits_is_not_among_the_living<M: Exclusive>(
-    site: Site,
-) {
+pub(crate) async fn a_client_that_no_longer_waits_is_not_among_the_living<M: Single>(site: Site) {
     let scene = Scene::<M>::at(site).await;
     let guard = M::of(&scene.client, "x").acquire().await.unwrap();
     let lock = M::of(&scene.other, "x");
     assert!(lock.try_acquire_for(super::MOMENT).await.unwrap().is_none());
-    eventually_async(SOON, async || keys(&scene.site) == [M::key("x")]).await;
+    eventually_async(SOON, async || keys(&scene.site) == M::keys("x")).await;
     guard.release().await.unwrap();
     scene.nothing_is_left().await;
 }

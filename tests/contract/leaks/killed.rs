@@ -6,12 +6,12 @@ use lockyard::{Client, Lease};
 use lockyard_testkit::{eventually, eventually_async};
 
 use super::{Scene, connections, keys, options, until_waiting};
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Guard, Single};
 use crate::process::{Other, Part};
 use crate::support::{SOON, soon, while_waiting};
 
 /// In another process: acquires and holds until killed.
-async fn hold_until_killed<M: Exclusive>(part: Part) {
+async fn hold_until_killed<M: Single>(part: Part) {
     let lease = Lease::Renewed(Duration::from_millis(500));
     let options = options(&part.arguments[0])
         .lease(lease)
@@ -22,7 +22,7 @@ async fn hold_until_killed<M: Exclusive>(part: Part) {
     pending::<()>().await;
 }
 
-pub(crate) async fn a_killed_process_leaves_nothing_one_lease_later<M: Exclusive>() {
+pub(crate) async fn a_killed_process_leaves_nothing_one_lease_later<M: Single>() {
     if let Some(part) = Part::mine() {
         return hold_until_killed::<M>(part).await;
     }
@@ -45,7 +45,7 @@ pub(crate) async fn a_killed_process_leaves_nothing_one_lease_later<M: Exclusive
     scene.nothing_is_left().await;
 }
 
-pub(crate) async fn a_killed_waiters_place_holds_nobody_up<M: Exclusive>() {
+pub(crate) async fn a_killed_waiters_place_holds_nobody_up<M: Single>() {
     if let Some(part) = Part::mine() {
         return hold_until_killed::<M>(part).await;
     }
@@ -68,7 +68,7 @@ pub(crate) async fn a_killed_waiters_place_holds_nobody_up<M: Exclusive>() {
     scene.nothing_is_left().await;
 }
 
-pub(crate) async fn a_killed_waiters_place_is_gone_one_waiter_timeout_later<M: Exclusive>() {
+pub(crate) async fn a_killed_waiters_place_is_gone_one_waiter_timeout_later<M: Single>() {
     if let Some(part) = Part::mine() {
         return hold_until_killed::<M>(part).await;
     }
@@ -79,7 +79,7 @@ pub(crate) async fn a_killed_waiters_place_is_gone_one_waiter_timeout_later<M: E
     until_waiting::<M>(&scene.other, 1).await;
     killed.kill();
     until_waiting::<M>(&scene.other, 0).await;
-    eventually(SOON, || keys(&scene.site) == [M::key("x")]);
+    eventually(SOON, || keys(&scene.site) == M::keys("x"));
     guard.release().await.unwrap();
     scene.nothing_is_left().await;
 }

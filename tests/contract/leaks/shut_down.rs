@@ -5,7 +5,7 @@ use lockyard::{Client, Error, HoldState, Lease, Waiting};
 use lockyard_testkit::{Action, Proxy, Server, eventually_async};
 
 use super::{Scene, at_leisure, keys, nothing_is_left, options, until_waiting};
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Exclusive, Guard, Single};
 use crate::contract::site::Site;
 use crate::support::{SOON, Script, cache_scripts, soon, while_waiting};
 
@@ -39,7 +39,7 @@ pub(crate) async fn a_shutdown_releases_every_hold<M: Exclusive>(site: Site) {
     nothing_is_left::<M>(&scene.site, &scene.other).await;
 }
 
-pub(crate) async fn a_shutdown_ends_every_wait<M: Exclusive>(site: Site) {
+pub(crate) async fn a_shutdown_ends_every_wait<M: Single>(site: Site) {
     let scene = Scene::<M>::at(site).await;
     let spinning = scene
         .site
@@ -91,9 +91,7 @@ pub(crate) async fn after_a_shutdown_every_call_is_refused<M: Exclusive>(site: S
 }
 
 // Red without abandoning in `State::close`.
-pub(crate) async fn a_shutdown_does_not_wait_for_those_who_are_not_polled<M: Exclusive>(
-    site: Site,
-) {
+pub(crate) async fn a_shutdown_does_not_wait_for_those_who_are_not_polled<M: Single>(site: Site) {
     let scene = Scene::<M>::at(site).await;
     let guard = M::of(&scene.other, "x").acquire().await.unwrap();
     let lock = M::of(&scene.client, "x");
@@ -116,7 +114,7 @@ pub(crate) async fn a_shutdown_does_not_wait_for_guards_that_are_lost<M: Exclusi
     nothing_is_left::<M>(&scene.site, &scene.other).await;
 }
 
-pub(crate) async fn a_shutdown_during_an_acquire_leaves_nothing<M: Exclusive>() {
+pub(crate) async fn a_shutdown_during_an_acquire_leaves_nothing<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     cache_scripts(&server);
@@ -148,7 +146,7 @@ pub(crate) async fn a_shutdown_during_an_acquire_leaves_nothing<M: Exclusive>() 
 }
 
 // Red if `ask` in core's runtime.rs looks only once whether the client is closed.
-pub(crate) async fn a_shutdown_ends_a_question_that_is_asked_again_and_again<M: Exclusive>() {
+pub(crate) async fn a_shutdown_ends_a_question_that_is_asked_again_and_again<M: Single>() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(&server).unwrap();
     let client = Client::with_options(options(&proxy.url())).await.unwrap();

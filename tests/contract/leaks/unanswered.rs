@@ -2,11 +2,11 @@ use lockyard::Client;
 use lockyard_testkit::{Action, Direction, Proxy, eventually_async};
 
 use super::{Scene, keys, nothing_is_left, options, until_waiting};
-use crate::contract::exclusive::{Exclusive, Guard};
+use crate::contract::exclusive::{Guard, Single};
 use crate::support::{SOON, Script, cache_scripts, soon, while_waiting};
 
 /// Polls an acquire until the server has carried it out, and drops it before its reply has come.
-async fn drop_before_the_reply<M: Exclusive>(scene: &Scene<M>, proxy: &Proxy, lock: &M) {
+async fn drop_before_the_reply<M: Single>(scene: &Scene<M>, proxy: &Proxy, lock: &M) {
     let rule = proxy.once(Script::Acquire.calls(), Action::Hold);
     let mut acquire = Box::pin(lock.acquire());
     while_waiting(acquire.as_mut(), rule.wait_fired_async(1, SOON)).await;
@@ -21,14 +21,12 @@ async fn drop_before_the_reply<M: Exclusive>(scene: &Scene<M>, proxy: &Proxy, lo
 }
 
 // Red without `Drop for Claim`.
-pub(crate) async fn an_acquire_dropped_before_its_reply_leaves_nothing<M: Exclusive>() {
+pub(crate) async fn an_acquire_dropped_before_its_reply_leaves_nothing<M: Single>() {
     let scene = Scene::<M>::new().await;
     let proxy = Proxy::start(scene.server()).unwrap();
     cache_scripts(scene.server());
     let client = Client::with_options(options(&proxy.url())).await.unwrap();
-    let lock = M::of(&client, "x");
-    let owner = client.owner();
-    for lock in [lock.clone(), lock.clone().fenced(), lock.with_owner(&owner)] {
+    for lock in M::of_each_kind(&client, ["x"; 3]) {
         drop_before_the_reply(&scene, &proxy, &lock).await;
         scene.nothing_is_left().await;
         proxy.let_go();
@@ -37,7 +35,7 @@ pub(crate) async fn an_acquire_dropped_before_its_reply_leaves_nothing<M: Exclus
 }
 
 // Red without `Drop for Claim`.
-pub(crate) async fn an_acquire_dropped_before_it_is_told_of_its_place_leaves_none<M: Exclusive>() {
+pub(crate) async fn an_acquire_dropped_before_it_is_told_of_its_place_leaves_none<M: Single>() {
     let scene = Scene::<M>::new().await;
     let proxy = Proxy::start(scene.server()).unwrap();
     cache_scripts(scene.server());
@@ -51,7 +49,7 @@ pub(crate) async fn an_acquire_dropped_before_it_is_told_of_its_place_leaves_non
 }
 
 // Red if its release goes over the watchdog's connection, where it is faster.
-pub(crate) async fn an_acquire_dropped_before_it_reaches_the_server_leaves_nothing<M: Exclusive>() {
+pub(crate) async fn an_acquire_dropped_before_it_reaches_the_server_leaves_nothing<M: Single>() {
     let scene = Scene::<M>::new().await;
     let proxy = Proxy::start(scene.server()).unwrap();
     cache_scripts(scene.server());
@@ -73,7 +71,7 @@ pub(crate) async fn an_acquire_dropped_before_it_reaches_the_server_leaves_nothi
 }
 
 // Red without `Drop for Background`.
-pub(crate) async fn a_release_dropped_before_its_reply_leaves_nothing<M: Exclusive>() {
+pub(crate) async fn a_release_dropped_before_its_reply_leaves_nothing<M: Single>() {
     let scene = Scene::<M>::new().await;
     let proxy = Proxy::start(scene.server()).unwrap();
     cache_scripts(scene.server());
