@@ -40,8 +40,8 @@ local function enter(i)
   end
   local stored = call("GET", most)
   if now + weight > (tonumber(stored) or tonumber(kind)) then return end
-  -- A second copy finds what the first has made, and counts and shortens nothing.
-  local new = call("ZADD", held, "GT", string.format("%d", since + lease), ARGV[3 * i] .. "|" .. weight)
+  -- A second copy finds what the first has made, and changes nothing.
+  local new = call("ZADD", held, "NX", string.format("%d", since + lease), ARGV[3 * i] .. "|" .. weight)
   if not deadline then
     call("PEXPIRE", held, lease)
     call("SET", sum, weight, "PX", lease + 1000)
@@ -129,11 +129,11 @@ end
 -- end
 -- shared: semaphore_again
 -- What is decided whatever the queue: a status, and a token; nil if nothing is.
-local function again(_, _, hold, kind, weight, lease)
+local function again(_, _, hold, kind, weight)
   local most = set or tonumber(kind)
   if tonumber(weight) > most then return 7, most end
   -- A second copy finds what the first has made.
-  if call("ZSCORE", permits, hold .. "|" .. weight) then return 1, put(hold, kind, weight, lease) end
+  if call("ZSCORE", permits, hold .. "|" .. weight) then return 1, "" end
 end
 -- end
 -- shared: grant
