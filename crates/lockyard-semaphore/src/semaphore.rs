@@ -281,6 +281,7 @@ impl Semaphore {
     /// Waiters that ask for more than the new limit learn of it by [`Error::InvalidPermits`]: the first that waits through
     /// a client at the latest a third of the waiter timeout later, each other one when it has become the first.
     /// With a limit of zero every request is refused so.
+    /// A copy of the command that comes late, which is within the operation timeout, sets the limit once more.
     ///
     /// # Redis
     ///

@@ -56,7 +56,7 @@
 //! * **Nothing is left behind**: dropped futures, panics and dropped guards release at once; after a killed process, or
 //!   a lost reply, every hold is gone one lease later at the latest, and every place in a queue when its turn comes.
 //! * **A command that comes twice, or late, does no harm**, and nothing it does outlives the operation timeout; only a
-//!   rate's permits, and what [`Semaphore::add_permits`] adds, stay counted.
+//!   rate's permits, and a semaphore's limit that was set or added to, stay.
 //! * **Waiting costs next to nothing**: one small command every third of the waiter timeout for all waiters of a client
 //!   and lock. A release grants the lock to the next waiter itself and tells it by one message.
 //! * **A message is a hint**: a lost one costs a third of the waiter timeout, never a hang.
