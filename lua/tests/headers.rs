@@ -256,7 +256,9 @@ fn shared_blocks_are_all_alike() {
             let shared = fs::read_to_string(root().join(format!("shared/{thing}.lua"))).unwrap();
             script.demand(
                 block == shared,
-                &format!("`{thing}` is a copy of shared/{thing}.lua"),
+                &format!(
+                    "`{thing}` is a copy of shared/{thing}.lua, which `cargo xtask lua` writes"
+                ),
             );
             copied.insert(thing.to_owned());
         }

@@ -1,4 +1,4 @@
-//! The one door to the workspace's tools: `cargo xtask check`, `test`, `simulate`, `mutate`, `soak`, `demo`, `bench`.
+//! The one door to the workspace's tools: `cargo xtask check`, `lua`, `test`, `simulate`, `mutate`, `soak`, `demo`, `bench`.
 //!
 //! Each command is a few lines that call the real tool and pass on its exit code.
 //! Standard output belongs to that tool; whatever is said here goes to standard error.
@@ -11,6 +11,7 @@
 mod apt;
 mod cargo;
 mod check;
+mod lua;
 mod postgres;
 mod server;
 
@@ -29,6 +30,8 @@ use crate::cargo::{cargo, run};
 enum Xtask {
     /// Checks formatting, lints, documentation and the headers of the Lua scripts
     Check,
+    /// Writes the blocks of lua/shared into the scripts that have copies of them
+    Lua,
     /// Runs all tests; installs Redis and PostgreSQL where there are none and apt-get can
     Test {
         #[command(flatten)]
@@ -107,6 +110,7 @@ impl Rest {
 fn main() -> ExitCode {
     let outcome = match Xtask::parse() {
         Xtask::Check => check::check(),
+        Xtask::Lua => lua::refill(),
         Xtask::Test { server, rest } => test(server, rest),
         Xtask::Soak {
             server,
