@@ -7,6 +7,7 @@ mod acquire;
 mod agenda;
 mod alarm;
 mod ask;
+mod attempt;
 mod backend;
 mod backoff;
 mod books;

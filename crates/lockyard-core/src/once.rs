@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use fred::error::{Error as FredError, ErrorKind};
 
-use crate::acquire::{GRACE, late};
+use crate::acquire::GRACE;
+use crate::attempt::late;
 use crate::backend::{Arg, Fault, Lane, Moment, Reply};
 use crate::error::{Error, ServerError};
 use crate::gather::{self, Item};
