@@ -137,7 +137,7 @@ const LUA: [(&str, &str, &str); 19] = [
     ),
     (
         "no key's time grows",
-        r#"if call("PTTL", key) < ttl then call("PEXPIRE", key, ttl) end"#,
+        r#"if ttl > 0 and call("PTTL", key) < ttl then call("PEXPIRE", key, ttl) end"#,
         "",
     ),
     (
