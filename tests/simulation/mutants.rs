@@ -84,6 +84,13 @@ impl Mutant {
         }
     }
 
+    /// Whether it changes anything: a text in Lua may not be there any more.
+    #[must_use]
+    pub fn changes(&self) -> bool {
+        let is_changed = |(name, text): &(&str, &str)| self.text(name, text) != *text;
+        matches!(self.change, Change::Rust(_)) || SCRIPTS.iter().any(is_changed)
+    }
+
     /// Switches it on in this thread; off without one.
     pub(crate) fn switch(mutant: Option<&Self>) {
         lockyard_core::__private::break_core(match mutant.map(|mutant| &mutant.change) {
@@ -187,7 +194,7 @@ const LUA: [(&str, &str, &str); 19] = [
     ),
     (
         "permits that come back are not counted",
-        "if gone > 0 then note(sum - weigh(member)) end",
+        "if sum then note(sum - weigh(member)) end",
         "",
     ),
 ];

@@ -60,6 +60,17 @@ fn noticed(mutant: &Mutant, seeds: u64) -> Option<(Plan, Law)> {
     })
 }
 
+// Red when a breakage looks for a line that has been changed.
+#[test]
+fn each_breakage_breaks_something() {
+    let idle: Vec<String> = mutants()
+        .into_iter()
+        .filter(|mutant| !mutant.changes())
+        .map(|mutant| mutant.name)
+        .collect();
+    assert_eq!(idle, Vec::<String>::new());
+}
+
 /// The breakages that take few seeds; `cargo xtask mutate` has all.
 #[test]
 fn breakages_are_noticed() {
