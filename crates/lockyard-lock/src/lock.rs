@@ -110,7 +110,7 @@ impl Lock {
 
     /// The same lock, renewed for at most this long; then the lease runs out.
     ///
-    /// It bounds the harm of a guard that is never dropped.
+    /// It bounds the harm of a guard that is never dropped, and means nothing for a fixed lease.
     #[must_use]
     pub fn with_max_hold(mut self, longest: Duration) -> Self {
         self.handle.terms.max_hold = Some(longest);

@@ -91,6 +91,8 @@ impl RwLock {
     }
 
     /// The same lock, renewed for at most this long; then the lease runs out.
+    ///
+    /// It means nothing for a fixed lease.
     #[must_use]
     pub fn with_max_hold(mut self, longest: Duration) -> Self {
         self.handle.terms.max_hold = Some(longest);

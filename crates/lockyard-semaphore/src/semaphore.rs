@@ -90,6 +90,8 @@ impl Semaphore {
     }
 
     /// The same semaphore, with permits that are renewed for at most this long; then their lease runs out.
+    ///
+    /// It means nothing for a fixed lease.
     #[must_use]
     pub fn with_max_hold(mut self, longest: Duration) -> Self {
         self.handle.terms.max_hold = Some(longest);
