@@ -1,6 +1,6 @@
 //! Calls of one script that are made while others are under way go together.
 //!
-//! The first three are sent at once, each by itself.
+//! The first six are sent at once, each by itself.
 //! Those that come meanwhile are gathered, and sent as one as soon as one of the first has its answer: the group
 //! commit of databases.
 //! While the server answers a gathered call waits for a round trip at most, and in no case for more than 10 ms.
@@ -21,7 +21,7 @@ use crate::id::Spec;
 use crate::script::Script;
 
 /// How many commands of one script are under way before calls are gathered.
-const ABREAST: usize = 3;
+const ABREAST: usize = 6;
 
 /// The most calls in one command.
 const BATCH: usize = 100;

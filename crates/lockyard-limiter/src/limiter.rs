@@ -36,7 +36,7 @@ static INSPECT: LazyLock<Script> = LazyLock::new(|| Script::new(lockyard_lua::ra
 /// # What a call costs
 ///
 /// One round trip, also for a wait.
-/// While three commands that take permits are under way, further ones of the same client are gathered and sent as one
+/// While six commands that take permits are under way, further ones of the same client are gathered and sent as one
 /// command; then a call takes two round trips.
 ///
 /// # Examples

@@ -40,7 +40,7 @@ const LISTED: u64 = 1000;
 ///
 /// # What a call costs
 ///
-/// While three commands that acquire are under way, further acquires of the same client are gathered and sent as one
+/// While six commands that acquire are under way, further acquires of the same client are gathered and sent as one
 /// command; so are releases.
 /// A gathered call waits for one round trip at most, and never longer than 10 ms, before it is sent.
 /// So an acquire or a release takes two round trips instead of one if many calls of the client are under way.
