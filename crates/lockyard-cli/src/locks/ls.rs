@@ -106,7 +106,8 @@ impl Listing<'_> {
             .map(|(kind, name)| async move {
                 match Seen::look(client, kind, &name).await {
                     Ok(seen) => Ok(Some(Row::new(kind, name, &seen))),
-                    Err(error @ Error::WrongType { .. }) => {
+                    // One key with other data does not hide the rest.
+                    Err(error @ (Error::WrongType { .. } | Error::UnexpectedReply { .. })) => {
                         complain(&error.to_string());
                         Ok(None)
                     }
