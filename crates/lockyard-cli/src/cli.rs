@@ -139,8 +139,8 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
 pub(crate) fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "lockyard", &mut text);
-    let printed = io::stdout().write_all(&text);
-    printed.context("cannot print the completions")?;
+    let text = str::from_utf8(&text).context("the completions are no text")?;
+    print(text.trim_end())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -165,6 +165,18 @@ pub(crate) fn show_warnings() {
         .with_target(false)
         .without_time()
         .init();
+}
+
+/// Writes lines to standard output; `false` if its reader had enough, as `head` has.
+///
+/// That is no failure, and changes no exit status.
+pub(crate) fn print(text: &str) -> anyhow::Result<bool> {
+    let mut output = io::stdout().lock();
+    match writeln!(output, "{text}").and_then(|()| output.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error).context("cannot print"),
+    }
 }
 
 /// Writes a line to standard error.

@@ -16,7 +16,6 @@ mod scenario;
 mod server;
 mod worker;
 
-use std::io;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -38,9 +37,6 @@ fn main() -> ExitCode {
         _ => FAILED,
     };
     execute(command).unwrap_or_else(|error| {
-        if is_closed_pipe(&error) {
-            return ExitCode::SUCCESS;
-        }
         cli::complain(&format!("{error:#}"));
         ExitCode::from(failed)
     })
@@ -75,10 +71,4 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
             Command::Watch => unreachable!("it was carried out above"),
         }
     })
-}
-
-/// Whether the reader of standard output had enough, as `head` has.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let cause = error.root_cause().downcast_ref::<io::Error>();
-    cause.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -1,6 +1,5 @@
 //! The demo as a whole: server, runs, report, exit code.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -40,7 +39,7 @@ pub(crate) async fn demo(options: &Options) -> anyhow::Result<ExitCode> {
     } else {
         page(&server, options.terms, &runs, &reports)
     };
-    writeln!(io::stdout(), "{text}").context("cannot print the report")?;
+    cli::print(&text)?;
     Ok(judge(&reports, options.terms))
 }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use lockyard::{Lease, LockInfo, RwLockInfo, SemaphoreInfo};
 use serde::Serialize;
 
+use crate::cli;
 use crate::locks::facts::{self, Holder, Permit, Reader, Waiter};
 use crate::locks::kind::Kind;
 use crate::locks::look::Seen;
@@ -62,7 +63,7 @@ pub(crate) async fn inspect(options: &InspectOptions) -> anyhow::Result<ExitCode
     if options.json {
         view::print_json(&document)?;
     } else {
-        view::print(&document.page())?;
+        cli::print(&document.page())?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -13,7 +13,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use lockyard::{Client, Error, Lease};
 use tokio::time::timeout;
 
-use crate::cli::complain;
+use crate::cli::{complain, print};
 use crate::locks::kind::Kind;
 use crate::locks::look::Seen;
 use crate::locks::names;
@@ -39,7 +39,7 @@ pub(crate) async fn ls(options: &LsOptions) -> anyhow::Result<ExitCode> {
     let complete = listing.scan().await?;
     if !options.json {
         listing.rows.sort();
-        view::print(&row::table(&listing.rows).to_string())?;
+        print(&row::table(&listing.rows).to_string())?;
     }
     if !complete {
         complain(&format!(
@@ -60,7 +60,7 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    /// Walks over all keys; `false` if there are more names than may be listed.
+    /// Walks over all keys, as long as anybody reads; `false` if there are more names than may be listed.
     async fn scan(&mut self) -> anyhow::Result<bool> {
         let redis = connect(&self.options.server.url).await?;
         let prefix = &self.options.server.prefix;
@@ -91,22 +91,23 @@ impl Listing<'_> {
                 self.seen.insert(found.clone());
                 fresh.push(found);
             }
-            self.show(fresh).await?;
-            if next == "0" {
+            let is_read = self.show(fresh).await?;
+            if next == "0" || !is_read {
                 return Ok(true);
             }
             cursor = next;
         }
     }
 
-    /// Inspects, and prints or keeps what is in use.
-    async fn show(&mut self, names: Vec<(Kind, String)>) -> anyhow::Result<()> {
+    /// Inspects, and prints or keeps what is in use; `false` if nobody reads any more.
+    async fn show(&mut self, names: Vec<(Kind, String)>) -> anyhow::Result<bool> {
         let client = &self.client;
         let mut rows = stream::iter(names)
             .map(|(kind, name)| async move {
                 match Seen::look(client, kind, &name).await {
                     Ok(seen) => Ok(Some(Row::new(kind, name, &seen))),
-                    Err(error @ Error::WrongType { .. }) => {
+                    // One key with other data does not hide the rest.
+                    Err(error @ (Error::WrongType { .. } | Error::UnexpectedReply { .. })) => {
                         complain(&error.to_string());
                         Ok(None)
                     }
@@ -117,11 +118,15 @@ impl Listing<'_> {
         while let Some(row) = rows.try_next().await? {
             // What has become free since is left out.
             match row.filter(Row::is_in_use) {
-                Some(row) if self.options.json => view::print_json(&row)?,
+                Some(row) if self.options.json => {
+                    if !view::print_json(&row)? {
+                        return Ok(false);
+                    }
+                }
                 row => self.rows.extend(row),
             }
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -20,6 +20,7 @@ With --json each is an object on a line of its own, printed as soon as it is fou
 
 The keys are found by SCAN, which needs the right +scan and walks over all keys of the database in
 small steps. What comes or goes meanwhile may be listed or not.
+A name whose data are not those of its kind is told of on standard error and left out.
 
 Exit status: 0 if the names were listed, 2 if they could not be.
 

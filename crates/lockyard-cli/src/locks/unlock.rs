@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use lockyard::{HolderInfo, Lease, ReaderInfo};
 use serde::Serialize;
 
-use crate::cli::complain;
+use crate::cli::{complain, print};
 use crate::locks::facts::{Holder, Reader};
 use crate::locks::kind::{Kind, Lockable};
 use crate::locks::options::UnlockOptions;
@@ -77,9 +77,9 @@ impl<'a> Document<'a> {
         }
         let holders = holders.join(", and ");
         match (self.released, holders.is_empty()) {
-            (true, false) => view::print(&format!("{name} was taken away from {holders}"))?,
+            (true, false) => drop(print(&format!("{name} was taken away from {holders}"))?),
             // Whoever held it began to after the look.
-            (true, true) => view::print(&format!("{name} was taken away"))?,
+            (true, true) => drop(print(&format!("{name} was taken away"))?),
             (false, true) => complain(&format!("nobody holds {name}")),
             (false, false) => complain(&format!(
                 "{name} is held by {holders}; take it away with --force"

@@ -1,12 +1,12 @@
 //! How things are shown: JSON with names and units that stay, and tables for people.
 
-use std::io::{self, Write};
 use std::time::Duration;
 
-use anyhow::Context;
 use comfy_table::{Attribute, Cell, Table, presets};
 use humantime::format_duration;
 use serde::Serialize;
+
+use crate::cli;
 
 pub(crate) fn table<const N: usize>(
     header: [&str; N],
@@ -42,11 +42,7 @@ pub(crate) fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Prints a value as one line of JSON.
-pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    print(&serde_json::to_string(value)?)
-}
-
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    writeln!(io::stdout(), "{text}").context("cannot print")
+/// Prints a value as one line of JSON; `false` if nobody reads any more.
+pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<bool> {
+    cli::print(&serde_json::to_string(value)?)
 }

@@ -99,6 +99,26 @@ async fn ls_leaves_out_what_is_no_lock_of_this_prefix() {
 }
 
 #[tokio::test]
+async fn ls_tells_of_a_key_that_it_does_not_understand_and_goes_on() {
+    let server = Server::start().unwrap();
+    let client = client(&server).await;
+    let mut guards = Vec::new();
+    for number in 0..100 {
+        guards.push(hold(&client, &number.to_string()).await);
+    }
+    let key = "lockyard:lock:{foreign}";
+    server.command(&["HSET", key, "field", "value"]).unwrap();
+    let output = call(&server, &["ls", "--json"]);
+    assert_eq!(code(&output), Some(0));
+    let errors = text(&output.stderr);
+    assert!(
+        errors.contains(r#"unexpected reply for "foreign""#),
+        "{errors}"
+    );
+    assert_eq!(text(&output.stdout).lines().count(), 100);
+}
+
+#[tokio::test]
 async fn a_prefix_is_taken_literally() {
     let server = Server::start().unwrap();
     let mut guards = Vec::new();

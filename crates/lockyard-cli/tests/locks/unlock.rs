@@ -1,10 +1,11 @@
+use std::process::Stdio;
 use std::time::Duration;
 
 use lockyard::Lease;
 use lockyard_testkit::{Server, eventually_async};
 use serde_json::json;
 
-use crate::support::{Process, SOON, code, run, text};
+use crate::support::{Process, SOON, code, lockyard, run, text};
 use crate::{call, client, fields, hold, objects};
 
 #[tokio::test]
@@ -52,6 +53,26 @@ async fn unlock_with_force_takes_the_lock_away_and_says_from_whom() {
             assert_eq!(object["released"], true);
         }
     }
+}
+
+#[tokio::test]
+async fn the_status_is_the_same_if_nobody_reads() {
+    let server = Server::start().unwrap();
+    let client = client(&server).await;
+    let guard = hold(&client, "x").await;
+    for (arguments, expected) in [
+        (&["unlock", "x", "--json"][..], 1),
+        (&["unlock", "x", "--json", "--force"], 0),
+    ] {
+        let mut command = lockyard(&server.url(), arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(code(&output), Some(expected), "{arguments:?}");
+        assert_eq!(text(&output.stderr), "", "{arguments:?}");
+    }
+    drop(guard);
 }
 
 #[tokio::test]

@@ -164,6 +164,21 @@ fn what_is_sent_to_lockyards_group_leaves_the_watch_alone() {
     killed.hears("TERM");
 }
 
+#[tokio::test]
+async fn a_run_whose_watch_was_killed_during_the_wait_has_failed() {
+    let server = Server::start().unwrap();
+    let lock = Client::connect(&server.url()).await.unwrap().lock("x");
+    let guard = lock.acquire().await.unwrap();
+    let mut command = run(&server.url(), &["--name", "x"], "exec sleep 1000");
+    command.stderr(Stdio::piped());
+    let mut run = Process::start(command);
+    eventually_async(SOON, async || lock.inspect().await.unwrap().waiting == 1).await;
+    run.kill_children();
+    guard.release().await.unwrap();
+    assert_eq!(run.code(), Some(125));
+    assert!(!lock.is_locked().await.unwrap());
+}
+
 #[test]
 fn a_run_waits_for_the_lease_of_one_that_was_killed_and_no_longer() {
     let server = Server::start().unwrap();

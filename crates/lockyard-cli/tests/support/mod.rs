@@ -98,6 +98,17 @@ impl Process {
         kill_process_group(Pid::from_child(&self.child), signal).unwrap();
     }
 
+    /// Kills what it has started.
+    pub(crate) fn kill_children(&self) {
+        let path = format!("/proc/{0}/task/{0}/children", self.child.id());
+        let children = std::fs::read_to_string(path).unwrap();
+        assert!(!children.is_empty(), "it has started nothing");
+        for child in children.split_whitespace() {
+            let child = Pid::from_raw(child.parse().unwrap()).unwrap();
+            kill_process(child, Signal::KILL).unwrap();
+        }
+    }
+
     pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
