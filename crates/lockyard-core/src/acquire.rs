@@ -4,8 +4,8 @@
 //! writing it and sending a message.
 //!
 //! 1. An acquire is sent once, under a hold id never used again, and valid for one operation timeout.
-//! 2. Its id is registered before it is sent, and belongs to a [`Claim`](crate::ask::Claim): dropped at any point, it has the watchdog
-//!    release whatever the server may have made of it.
+//! 2. Its id is registered before it is sent, and belongs to a [`Claim`](crate::ask::Claim): dropped at any point, it
+//!    has the watchdog release whatever the server may have made of it.
 //! 3. If the outcome is unknown the id is given up, and a new one takes its ticket.
 //! 4. A grant counts as soon as its message is there, be the acquire answered or not.
 

@@ -181,7 +181,7 @@ impl Core {
         tokio::select! {
             biased;
             result = work => result,
-            () = self.sleep_until(until) => Err(Fault::late()),
+            () = self.sleep_until(until) => Err(Fault::unanswered()),
         }
     }
 
@@ -214,7 +214,7 @@ impl Core {
 
 impl Fault {
     /// There was no answer in time.
-    pub(crate) fn late() -> Self {
+    pub(crate) fn unanswered() -> Self {
         Self::Unanswered(FredError::new(ErrorKind::Timeout, "no answer in time"))
     }
 

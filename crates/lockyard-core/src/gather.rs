@@ -68,6 +68,17 @@ struct Asked {
     tell: oneshot::Sender<Answered>,
 }
 
+impl Asked {
+    fn is_gone(&self) -> bool {
+        self.tell.is_closed()
+    }
+
+    fn answer(self, answer: Answered) {
+        // Whoever asked may be gone.
+        let _ = self.tell.send(answer);
+    }
+}
+
 /// Who asked for each call of a command, until that is answered.
 struct Sent {
     asked: Vec<Option<Asked>>,
@@ -147,7 +158,7 @@ impl Gate {
         for sent in self.sent.values_mut().filter(|sent| sent.first <= now) {
             for asked in &mut sent.asked {
                 if let Some(asked) = asked.take_if(|asked| asked.until <= now) {
-                    answer(Some(asked), Err(Fault::late()));
+                    asked.answer(Err(Fault::unanswered()));
                 }
             }
             *sent = Sent::new(std::mem::take(&mut sent.asked));
@@ -159,7 +170,7 @@ impl Gate {
     /// gone: that has been given up already, and is not to come after its release.
     fn wanted(&mut self, number: u64, batch: &mut Vec<Item>) -> Option<Moment> {
         let asked = self.sent.remove(&number)?.asked;
-        let wanted = |asked: &Asked| !asked.tell.is_closed();
+        let wanted = |asked: &Asked| !asked.is_gone();
         let both = batch.drain(..).zip(asked);
         let (left, asked): (_, Vec<_>) = both
             .filter(|(_, asked)| asked.as_ref().is_some_and(wanted))
@@ -245,17 +256,18 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let (core, script) = (self.core.clone(), self.script);
         let now = core.now();
-        let number = core.number();
         let next = core.with(|state| {
             let calls = state.gate.of(script);
             let (next, asked) = calls.next(now);
-            match next.is_empty() {
-                true => calls.under_way -= 1,
-                false => drop(state.gate.sent.insert(number, Sent::new(asked))),
+            if next.is_empty() {
+                calls.under_way -= 1;
+                return None;
             }
-            next
+            let number = core.number();
+            state.gate.sent.insert(number, Sent::new(asked));
+            Some((number, next))
         });
-        if !next.is_empty() {
+        if let Some((number, next)) = next {
             let turn = Self {
                 core: core.clone(),
                 script,
@@ -278,24 +290,19 @@ async fn together(turn: Turn, number: u64, mut batch: Vec<Item>) {
     match reply {
         Ok((reply, sent)) => {
             for (asked, part) in asked.into_iter().zip(parts(&batch, reply)) {
-                answer(asked, Ok((part, sent)));
+                if let Some(asked) = asked {
+                    asked.answer(Ok((part, sent)));
+                }
             }
         }
         Err(fault) if batch.len() > 1 && fault.may_be_of_one(core) => {
             one_by_one(core, batch, asked).await;
         }
         Err(fault) => {
-            for asked in asked {
-                answer(asked, Err(fault.clone()));
+            for asked in asked.into_iter().flatten() {
+                asked.answer(Err(fault.clone()));
             }
         }
-    }
-}
-
-fn answer(asked: Option<Asked>, answer: Answered) {
-    if let Some(asked) = asked {
-        // Whoever asked may be gone.
-        let _ = asked.tell.send(answer);
     }
 }
 
@@ -303,11 +310,11 @@ fn answer(asked: Option<Asked>, answer: Answered) {
 async fn one_by_one(core: &Core, batch: Vec<Item>, asked: Vec<Option<Asked>>) {
     for (item, asked) in batch.into_iter().zip(asked) {
         if let Some(asked) = asked
-            && !asked.tell.is_closed()
+            && !asked.is_gone()
         {
             let left = asked.until.since(core.now());
             let reply = item.alone(core, Lane::Caller, left).await;
-            answer(Some(asked), reply);
+            asked.answer(reply);
         }
     }
 }

@@ -56,7 +56,7 @@ impl Handle {
     /// Sets what metrics call it.
     pub fn set_label(&mut self, label: &str) {
         if let Some(spec) = &mut self.spec {
-            *spec = Arc::new(spec.labelled(label));
+            Arc::make_mut(spec).label = Some(label.into());
         }
     }
 

@@ -18,6 +18,7 @@ use crate::owner::Owner;
 use crate::script::Family;
 
 /// What a primitive's handle is made of: its scripts and its keys, built once.
+#[derive(Clone)]
 pub struct Spec {
     /// The scripts.
     pub family: &'static Family,
@@ -30,17 +31,6 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// The same, under another label.
-    #[must_use]
-    pub fn labelled(&self, label: &str) -> Self {
-        Self {
-            family: self.family,
-            name: self.name.clone(),
-            keys: self.keys.clone(),
-            label: Some(label.into()),
-        }
-    }
-
     /// For a script that takes some of the keys.
     #[must_use]
     pub fn named(&self, keys: &[usize]) -> Arc<Named> {

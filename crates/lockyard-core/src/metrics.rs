@@ -25,7 +25,7 @@ pub(crate) enum Loss {
 }
 
 /// Whose figures they are.
-pub trait Measured {
+pub trait Measured: Sync {
     /// Which sort of primitive.
     fn kind(&self) -> &'static str;
 
@@ -35,12 +35,12 @@ pub trait Measured {
 
 /// An acquire under way; dropped before it has ended, it counts as cancelled.
 pub(crate) struct Attempt<'a> {
-    subject: &'a (dyn Measured + Sync),
+    subject: &'a dyn Measured,
     outcome: &'static str,
 }
 
 impl<'a> Attempt<'a> {
-    pub(crate) fn new(subject: &'a (dyn Measured + Sync)) -> Self {
+    pub(crate) fn new(subject: &'a dyn Measured) -> Self {
         let outcome = "cancelled";
         Self { subject, outcome }
     }
@@ -73,7 +73,7 @@ impl Runtime {
     /// Those of the work.
     pub async fn measured<T>(
         &self,
-        subject: &(dyn Measured + Sync),
+        subject: &dyn Measured,
         work: impl Future<Output = Result<T, Error>>,
         acquired: impl FnOnce(&T) -> bool,
     ) -> Result<T, Error> {

@@ -10,7 +10,7 @@ use crate::name;
 use crate::runtime::Runtime;
 
 /// A name and the keys made of it, built once.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Named {
     /// Which sort of primitive.
     pub kind: &'static str,
@@ -20,19 +20,6 @@ pub struct Named {
     pub keys: Vec<Bytes>,
     /// What metrics call it.
     pub label: Option<Arc<str>>,
-}
-
-impl Named {
-    /// The same, under another label.
-    #[must_use]
-    pub fn labelled(&self, label: &str) -> Self {
-        Self {
-            kind: self.kind,
-            name: self.name.clone(),
-            keys: self.keys.clone(),
-            label: Some(label.into()),
-        }
-    }
 }
 
 impl Measured for Named {

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fred::error::{Error as FredError, ErrorKind};
 
 use crate::acquire::GRACE;
 use crate::backend::{Fault, Moment};
@@ -163,7 +162,7 @@ impl Runtime {
             };
             if core.now() >= limit {
                 return match awaited {
-                    None => Err(core.error(name, seen.trouble.unwrap_or_else(unanswered))),
+                    None => Err(core.error(name, seen.trouble.unwrap_or_else(Fault::unanswered))),
                     Some(_) => Ok(false),
                 };
             }
@@ -174,8 +173,4 @@ impl Runtime {
             }
         }
     }
-}
-
-fn unanswered() -> Fault {
-    Fault::Unanswered(FredError::new(ErrorKind::Timeout, "no answer in time"))
 }

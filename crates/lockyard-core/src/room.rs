@@ -176,15 +176,11 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let now = self.core.now();
-        let part = std::mem::replace(&mut self.part, Part::Done);
-        if matches!(part, Part::Alone | Part::Done) {
-            return;
-        }
-        self.core.with(|state| match part {
+        match std::mem::replace(&mut self.part, Part::Done) {
             Part::Alone | Part::Done => {}
-            Part::Asks => state.end_asking(&self.door),
-            Part::Waits(mut told) => {
+            Part::Asks => self.core.with(|state| state.end_asking(&self.door)),
+            Part::Waits(mut told) => self.core.with(|state| {
+                let now = self.core.now();
                 state.leave_room(&self.door, self.arrival, now);
                 // It may have been told just before.
                 match told.try_recv() {
@@ -192,8 +188,8 @@ impl Drop for Seat {
                     Ok(Turn::Hold(seq, _)) => state.part_in_background(seq, 0, now),
                     Ok(Turn::Failed(_)) | Err(_) => {}
                 }
-            }
-        });
+            }),
+        }
     }
 }
 

@@ -87,7 +87,7 @@ impl Latch {
     #[must_use]
     pub fn with_label(mut self, label: impl AsRef<str>) -> Self {
         if let Some(counted) = &mut self.counted {
-            counted.named = Arc::new(counted.named.labelled(label.as_ref()));
+            Arc::make_mut(&mut counted.named).label = Some(label.as_ref().into());
         }
         self
     }

@@ -89,7 +89,7 @@ impl RateLimiter {
     #[must_use]
     pub fn with_label(mut self, label: impl AsRef<str>) -> Self {
         if let Some(named) = &mut self.named {
-            *named = Arc::new(named.labelled(label.as_ref()));
+            Arc::make_mut(named).label = Some(label.as_ref().into());
         }
         self
     }
