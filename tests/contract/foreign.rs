@@ -69,12 +69,12 @@ async fn assert_not_taken<M: Single>(lock: &M) {
     assert_wrong_type(soon(lock.try_acquire_for(SOON * 2)).await);
 }
 
-// Red when the error of a script is answered as text, or WRONGTYPE is like any other error.
-pub(crate) async fn foreign_data_at_the_lock_is_reported_and_left_alone<M: Single>() {
+/// What is at a key is told to whoever takes or inspects the lock, and stays as it is.
+async fn assert_reported_and_left_alone<M: Single>(key: &str) {
     let server = Server::start().unwrap();
     let client = Client::connect(&server.url()).await.unwrap();
     let lock = M::of(&client, "x");
-    let foreign = Foreign::put(&server, &M::key("x"));
+    let foreign = Foreign::put(&server, key);
     for lock in M::of_each_kind(&client, ["x"; 3]) {
         assert_not_taken(&lock).await;
     }
@@ -82,6 +82,11 @@ pub(crate) async fn foreign_data_at_the_lock_is_reported_and_left_alone<M: Singl
     foreign.assert_alone().await;
     foreign.remove();
     lock.acquire().await.unwrap().release().await.unwrap();
+}
+
+// Red when the error of a script is answered as text, or WRONGTYPE is like any other error.
+pub(crate) async fn foreign_data_at_the_lock_is_reported_and_left_alone<M: Single>() {
+    assert_reported_and_left_alone::<M>(&M::key("x")).await;
 }
 
 // Red when WRONGTYPE is like any other error.
@@ -103,17 +108,7 @@ pub(crate) async fn foreign_data_is_reported_to_who_asks_about_owners<M: Exclusi
 
 // Red when WRONGTYPE is like any other error.
 pub(crate) async fn foreign_data_at_the_queue_is_reported_and_left_alone<M: Single>() {
-    let server = Server::start().unwrap();
-    let client = Client::connect(&server.url()).await.unwrap();
-    let lock = M::of(&client, "x");
-    let foreign = Foreign::put(&server, &M::part("queue", "x"));
-    for lock in M::of_each_kind(&client, ["x"; 3]) {
-        assert_not_taken(&lock).await;
-    }
-    assert_wrong_type(lock.inspect().await);
-    foreign.assert_alone().await;
-    foreign.remove();
-    lock.acquire().await.unwrap().release().await.unwrap();
+    assert_reported_and_left_alone::<M>(&M::part("queue", "x")).await;
 }
 
 // Red when `leave` deletes `alive` whatever it is.

@@ -5,6 +5,8 @@ use std::time::Duration;
 use lockyard::{Client, ClientOptions};
 use lockyard_memory::{MemoryServer, Value};
 use lockyard_testkit::Server;
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, TestRunner};
 
 use crate::support::{WAITER_TIMEOUT, connect};
 
@@ -83,6 +85,38 @@ impl Site {
             Self::Server(server) => server.flush_all().unwrap(),
             Self::Memory(server) => server.flush_all(),
         }
+    }
+}
+
+/// Runs a test on random values, each at a site of its own; in memory time passes when nothing else is to be done.
+pub(crate) fn try_at<S: Strategy>(
+    cases: u32,
+    site: fn() -> Site,
+    values: &S,
+    test: &impl AsyncFn(&Site, S::Value),
+) {
+    let failure_persistence = None;
+    let mut runner = TestRunner::new(Config {
+        cases,
+        failure_persistence,
+        // Each failing run waits in vain, on a server for ten seconds.
+        max_shrink_time: 60_000,
+        ..Config::default()
+    });
+    let result = runner.run(values, |value| {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().build().unwrap();
+        runtime.block_on(async {
+            let site = site();
+            if matches!(site, Site::Memory(_)) {
+                tokio::time::pause();
+            }
+            test(&site, value).await;
+        });
+        Ok(())
+    });
+    if let Err(failure) = result {
+        panic!("{failure}");
     }
 }
 

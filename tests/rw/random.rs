@@ -2,9 +2,8 @@ use std::collections::BTreeSet;
 
 use lockyard::{Client, Error, Owner, RwLockReadGuard, RwLockWriteGuard};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 
-use crate::contract::site::Site;
+use crate::contract::site::{Site, try_at};
 
 /// A call of an owner, through one of two clients; guards are picked by number from those there are.
 #[derive(Clone, Copy, Debug)]
@@ -222,31 +221,13 @@ impl<'a> Run<'a> {
 }
 
 fn compare_with_the_model(cases: u32, site: fn() -> Site) {
-    let failure_persistence = None;
-    let mut runner = TestRunner::new(Config {
-        cases,
-        failure_persistence,
-        ..Config::default()
+    try_at(cases, site, &steps(), &async |site: &Site, steps| {
+        let mut run = Run::new(site).await;
+        for step in steps {
+            run.step(step).await;
+        }
+        run.end().await;
     });
-    let result = runner.run(&steps(), |steps| {
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        let runtime = builder.enable_all().build().unwrap();
-        runtime.block_on(async {
-            let site = site();
-            if matches!(site, Site::Memory(_)) {
-                tokio::time::pause();
-            }
-            let mut run = Run::new(&site).await;
-            for step in steps {
-                run.step(step).await;
-            }
-            run.end().await;
-        });
-        Ok(())
-    });
-    if let Err(failure) = result {
-        panic!("{failure}");
-    }
 }
 
 // Red if `again` in rw_again.lua lets a reader write beside others, or a writer not read; and if a nested guard's

@@ -1,9 +1,8 @@
 use lockyard::{Client, Error, Semaphore, SemaphorePermit};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 use tokio::task::JoinHandle;
 
-use crate::contract::site::Site;
+use crate::contract::site::{Site, try_at};
 use crate::support::{SOON, ms, soon};
 
 /// A call through one of the handles; permits and waiters are picked by number from those there are.
@@ -343,33 +342,13 @@ impl<'a> Run<'a> {
 }
 
 fn compare_with_the_model(cases: u32, site: fn() -> Site) {
-    let failure_persistence = None;
-    let mut runner = TestRunner::new(Config {
-        cases,
-        failure_persistence,
-        // Each failing run waits in vain, on a server for ten seconds.
-        max_shrink_time: 60_000,
-        ..Config::default()
+    try_at(cases, site, &steps(), &async |site: &Site, steps| {
+        let mut run = Run::new(site).await;
+        for step in steps {
+            run.step(step).await;
+        }
+        run.end().await;
     });
-    let result = runner.run(&steps(), |steps| {
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        let runtime = builder.enable_all().build().unwrap();
-        runtime.block_on(async {
-            let site = site();
-            if matches!(site, Site::Memory(_)) {
-                tokio::time::pause();
-            }
-            let mut run = Run::new(&site).await;
-            for step in steps {
-                run.step(step).await;
-            }
-            run.end().await;
-        });
-        Ok(())
-    });
-    if let Err(failure) = result {
-        panic!("{failure}");
-    }
 }
 
 // Red if a newcomer does not see the queue (`enter` in acquire.lua).
