@@ -1,10 +1,12 @@
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use lockyard::fred::types::RespVersion;
 use lockyard::fred::types::config::{Config, TlsConfig, TlsConnector};
 use lockyard::{Client, ClientOptions, HoldState, Lease};
-use lockyard_testkit::{Server, eventually_async};
+use lockyard_testkit::{Action, Proxy, Server, eventually_async};
 use rustls::pki_types::CertificateDer;
 
 use crate::support::{SOON, connect, ms, options, soon, until_waiting, wait};
@@ -41,6 +43,36 @@ async fn works(server: &Server, options: ClientOptions) {
     soon(a.shutdown()).await.unwrap();
     soon(b.shutdown()).await.unwrap();
     assert_eq!(server.keys("*").unwrap(), Vec::<String>::new());
+}
+
+// Red when a first connection is taken for one in the place of another (`report_reconnects` in core's connect.rs).
+#[test]
+fn the_first_acquire_of_a_client_takes_one_round_trip() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(&server).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let connected = AtomicBool::new(false);
+    let clients = std::thread::scope(|scope| {
+        // The clients' own threads have to wait for their turn.
+        for _ in 0..4 {
+            scope.spawn(|| while !connected.load(Relaxed) {});
+        }
+        let connect = |_| runtime.block_on(Client::with_options(options(&proxy.url())));
+        let clients: Vec<_> = (0..40).map(connect).collect();
+        connected.store(true, Relaxed);
+        clients
+    });
+    let asks = |words: &[Vec<u8>]| words[0].eq_ignore_ascii_case(b"TIME");
+    let asked = proxy.always(asks, Action::Pass);
+    for client in clients {
+        let client = client.unwrap();
+        let guard = runtime.block_on(soon(client.lock("x").acquire())).unwrap();
+        runtime.block_on(guard.release()).unwrap();
+    }
+    assert_eq!(asked.fired(), 0);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::backend::{Backend, Lane};
 use crate::error::Error;
 use crate::fred_backend::{FredBackend, server_error};
-use crate::fred_inbox::{self, Inbox};
+use crate::fred_inbox::Inbox;
 use crate::options::{ClientOptions, Waiting};
 use crate::runtime::Runtime;
 
@@ -32,7 +32,7 @@ pub(crate) async fn connect(options: ClientOptions) -> Result<Arc<Runtime>, Erro
     let inbox = Inbox {
         client: backend.inbox.clone(),
         channel: runtime.inbox(),
-        events,
+        events: events.clone(),
         heartbeat,
         patience,
     };
@@ -46,7 +46,6 @@ pub(crate) async fn connect(options: ClientOptions) -> Result<Arc<Runtime>, Erro
         if ready.send(result).is_err() || failed {
             return theirs.close().await;
         }
-        fred_inbox::report_reconnects(&[&theirs.caller, &theirs.watchdog], &inbox.events);
         if !spins {
             tokio::spawn(inbox.listen());
         }
@@ -81,6 +80,8 @@ pub(crate) async fn connect(options: ClientOptions) -> Result<Arc<Runtime>, Erro
     result
         .unwrap_or_else(|_| Err(FredError::new(ErrorKind::Timeout, "no connection in time")))
         .map_err(error)?;
+    // The first connection, which takes nobody's place, has been reported already.
+    backend.report_reconnects(&events);
     let core = runtime.core();
     core.sync(Lane::Caller, until.since(core.now()))
         .await

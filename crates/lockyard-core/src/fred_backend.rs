@@ -22,8 +22,9 @@ use fred::types::{Builder, ClusterHash, ConnectHandle, CustomCommand, Key, Value
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Handle;
+use tokio::sync::mpsc::UnboundedSender;
 
-use crate::backend::{Arg, Backend, BoxFuture, Call, Fault, Lane, Moment, Reply};
+use crate::backend::{Arg, Backend, BoxFuture, Call, Event, Fault, Lane, Moment, Reply};
 use crate::error::ServerError;
 use crate::fred_inbox;
 use crate::options::ClientOptions;
@@ -79,6 +80,15 @@ impl FredBackend {
             self.inbox.init().await?;
         }
         Ok(())
+    }
+
+    /// Reports each connection that takes the place of one of the first.
+    pub(crate) fn report_reconnects(&self, events: &UnboundedSender<Event>) {
+        if let Some(background) = self.background.get() {
+            for client in [&self.caller, &self.watchdog] {
+                fred_inbox::report_reconnects(client, events, background);
+            }
+        }
     }
 
     /// The runtime of the caller's connection, if it has not ended.

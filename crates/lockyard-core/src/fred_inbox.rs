@@ -10,24 +10,23 @@ use fred::clients::Client;
 use fred::error::{Error as FredError, ErrorKind};
 use fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
 use fred::types::Message;
+use tokio::runtime::Handle;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
 
 use crate::backend::Event;
 
-/// Reports each new connection of the command clients.
-pub(crate) fn report_reconnects(clients: &[&Client], events: &UnboundedSender<Event>) {
-    for client in clients {
-        let (mut reconnects, events) = (client.reconnect_rx(), events.clone());
-        tokio::spawn(async move {
-            while !matches!(reconnects.recv().await, Err(RecvError::Closed)) {
-                if events.send(Event::Reconnected).is_err() {
-                    return;
-                }
+/// Reports each new connection of a command client from now on.
+pub(crate) fn report_reconnects(client: &Client, events: &UnboundedSender<Event>, on: &Handle) {
+    let (mut reconnects, events) = (client.reconnect_rx(), events.clone());
+    on.spawn(async move {
+        while !matches!(reconnects.recv().await, Err(RecvError::Closed)) {
+            if events.send(Event::Reconnected).is_err() {
+                return;
             }
-        });
-    }
+        }
+    });
 }
 
 /// Subscribes, and returns when the server has confirmed it.
