@@ -64,6 +64,29 @@ async fn a_count_down_whose_reply_is_lost_counts_once() {
     }
 }
 
+// Red when a count-down is sent for a latch that was seen before it was called only: if that was over by then, an
+// answer that is lost leaves open whether it had its part in it.
+#[tokio::test]
+async fn a_count_down_counts_for_the_latch_that_there_is_when_it_is_called() {
+    let line = Line::new().await;
+    let (latch, other) = (line.client.latch("x"), line.other.latch("x"));
+    for loss in [
+        Action::CutBeforeReply,
+        Action::DropCommand,
+        Action::error("LOADING on purpose"),
+    ] {
+        assert!(other.try_set_count(2).await.unwrap());
+        assert_eq!(latch.count_down().await.unwrap(), 1);
+        assert_eq!(other.count_down().await.unwrap(), 0);
+        assert!(other.try_set_count(1).await.unwrap());
+        line.proxy.once(Script::Down.calls(), loss.clone());
+        if let Err(error) = soon(latch.count_down()).await {
+            assert_eq!(variant(&error), "OutcomeUnknown", "{loss:?}");
+        }
+        soon(other.wait()).await.unwrap();
+    }
+}
+
 // Red when who calls has to wait for the connection.
 #[tokio::test]
 async fn a_count_down_goes_on_while_the_server_is_away() {

@@ -2,7 +2,7 @@
 //!
 //! 1. A client sends ranges of all that it has counted, `[acknowledged, total)`, so one that comes twice, late or
 //!    behind a later one counts nothing twice.
-//! 2. A range is for one incarnation; what has been sent for one is never sent for another.
+//! 2. A range is for one incarnation, seen after its calls were made; it is sent for no other.
 //! 3. What has been sent is sent until it is answered, whoever still waits for that; the watchdog does it.
 
 use std::sync::Arc;
@@ -57,7 +57,7 @@ async fn attempt(core: &Core, counted: &Counted, next: Next) -> Result<(), Again
 async fn ask(core: &Core, counted: &Counted, calls: usize) -> Result<(), Again> {
     let (books, key) = (&core.books, counted.key());
     match counted.look(core).await {
-        Ok(Some(counting)) => books.know(key, counting.incarnation, counting.seen),
+        Ok(Some(counting)) => books.seen(key, calls, counting),
         Ok(None) => books.answer(key, calls, &Ok(0)),
         Err(fault) if fault.passes() => return Err(Again),
         Err(fault) => books.answer(key, calls, &Err(fault)),
@@ -77,16 +77,15 @@ async fn send_range(core: &Core, counted: &Counted, range: Range) -> Result<(), 
     let down = &counted.counter.down;
     let sent = core.call(Lane::Watchdog, down, counted.keys(), &args, core.valid());
     match sent.await {
-        Ok((Reply::Number(-1), _)) => books.over(key, range.earlier),
-        Ok((Reply::Number(left @ 0..), _)) => books.acknowledge(key, range, left.unsigned_abs()),
-        Ok(_) => {
-            books.answer(key, range.calls, &Err(Fault::Unreadable));
-            // Whatever became of it, the server is asked anew.
-            books.over(key, 0);
+        // What the calls were for is open by now.
+        Ok((Reply::Number(-1), _)) => books.answer(key, range.calls, &Ok(0)),
+        Ok((Reply::Number(left @ 0..), _)) => {
+            books.answer(key, range.calls, &Ok(left.unsigned_abs()))
         }
+        Ok(_) => books.answer(key, range.calls, &Err(Fault::Unreadable)),
         Err(fault) if fault.passes() => return Err(Again),
         Err(fault) => {
-            if books.refuse(key, range.earlier, &fault) {
+            if !books.refuse(key, &range, &fault) {
                 return Err(Again);
             }
         }

@@ -165,7 +165,8 @@ impl Latch {
     ///
     /// # Redis
     ///
-    /// One round trip, and one more for the first of this client; calls that are made meanwhile go together.
+    /// Two round trips: one finds which latch there is, so that what is sent again counts for no other; calls that are
+    /// made meanwhile go together.
     ///
     /// # Cancel safety
     ///
