@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lockyard::{Error, HoldState, Lease, Lock};
+use lockyard::{ClientOptions, Error, HoldState, Lease, Lock};
 use lockyard_memory::MemoryServer;
 use lockyard_testkit::{Proxy, Server, eventually_async};
 use tokio::task::JoinHandle;
@@ -166,6 +166,34 @@ async fn a_task_dropped_while_it_asks_for_the_place_leaves_the_asking_to_the_nex
     until_waiting(&lock, 1).await;
     guard.release().await.unwrap();
     soon(third).await.unwrap().release().await.unwrap();
+    client.shutdown().await.unwrap();
+    no_keys(&server);
+}
+
+// Red when nobody else asks (core's room.rs, `ask_another`).
+#[tokio::test]
+async fn a_task_that_is_not_polled_while_it_is_to_ask_holds_up_the_others_for_a_third_of_the_waiter_timeout()
+ {
+    let server = Server::start().unwrap();
+    let change = |options: ClientOptions| options.waiter_timeout(ms(3000));
+    let client = connect(&server.url(), change).await.unwrap();
+    let lock = client.lock("x");
+    let guard = client.fair_lock("x").acquire().await.unwrap();
+    let mut first = pin!(lock.acquire());
+    begin(first.as_mut()).await;
+    until_waiting(&lock, 1).await;
+    begin(first.as_mut()).await;
+    let mut second = pin!(lock.acquire());
+    begin(second.as_mut()).await;
+    let mut third = pin!(lock.acquire());
+    begin(third.as_mut()).await;
+    guard.release().await.unwrap();
+    let guard = soon(first).await.unwrap();
+    // Held for so long that it is not passed on.
+    tokio::time::sleep(ms(20)).await;
+    guard.release().await.unwrap();
+    soon(third).await.unwrap().release().await.unwrap();
+    soon(second).await.unwrap().release().await.unwrap();
     client.shutdown().await.unwrap();
     no_keys(&server);
 }

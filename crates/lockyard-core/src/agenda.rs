@@ -1,4 +1,4 @@
-//! When the watchdog has to see to each id.
+//! When the watchdog has to see to each id, and to each task that asks for others.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -122,7 +122,7 @@ impl Acquire<'_> {
             state.answered(sync);
             state.held(claim.seq, cell, sent.after(lease / 3));
             if let Some(seat) = seat {
-                seat.served(state);
+                seat.served(state, sync.received);
             }
             state.cell(claim.seq)
         });
@@ -154,7 +154,9 @@ impl Acquire<'_> {
                 if hold.state() == HoldState::Lost {
                     // Noticed too late; it waits on where it stood.
                     let core = self.runtime.core();
-                    self.seat = Some(Seat::take(core, self.spec, self.terms, self.came));
+                    let seat = Seat::take(core, self.spec, self.terms, self.came);
+                    self.ticket = seat.ticket();
+                    self.seat = Some(seat);
                     return Ok(Attempt::Again);
                 }
                 Ok(Attempt::Held(hold))

@@ -3,7 +3,8 @@
 //! It is the local mutex that people put in front of a distributed one, without its unfairness.
 //!
 //! 1. Whoever finds no room asks alone; once it stands in the queue, its place is a room's for those who come later.
-//! 2. While tasks wait in a room, a place of theirs is in the queue, or one of them is asking for it.
+//! 2. While tasks wait in a room, a place of theirs is in the queue, or one of them is asking for it; one that has
+//!    no answer after a third of the waiter timeout may not be polled, so then another asks as well.
 //! 3. The place has the arrival of the task that asked for it, so it is no worse off than without the others.
 //! 4. A hold is passed on while it is sure, and at most 10 ms long; then the first in the queue has its turn.
 //! 5. A hold whose owner anybody has asked for is not passed on: another process may have entered it.
@@ -30,7 +31,11 @@ const LONGEST: Duration = Duration::from_millis(10);
 type Door = (Bytes, Duration);
 
 #[derive(Default)]
-pub(crate) struct Rooms(BTreeMap<Door, Room>);
+pub(crate) struct Rooms {
+    rooms: BTreeMap<Door, Room>,
+    /// Where each task asks that has been told to, by the number of its arrival.
+    asking: BTreeMap<u64, Door>,
+}
 
 #[derive(Default)]
 struct Room {
@@ -41,12 +46,12 @@ struct Room {
     trouble: Option<Fault>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Place {
     #[default]
     None,
-    /// One of the tasks, which is not among those who wait, is asking for it.
-    Asked,
+    /// The task that arrived with this number, and is not among those who wait, is asking for it.
+    Asked(u64),
     Queued(u64),
 }
 
@@ -89,7 +94,7 @@ impl Seat {
         };
         if core.crowded.load(Relaxed) {
             core.with(|state| {
-                if let Some(room) = state.rooms.0.get_mut(&seat.door) {
+                if let Some(room) = state.rooms.rooms.get_mut(&seat.door) {
                     seat.part = Part::Waits(room.join(seat.arrival));
                 }
             });
@@ -126,24 +131,24 @@ impl Seat {
                 turn.map(Some).map_err(|_| Error::Closed)
             }
             () = self.core.sleep_until(until) => {
-                let trouble = self.core.with(|state| state.rooms.0.get(&self.door)?.trouble.clone());
+                let trouble = self.core.with(|state| state.rooms.rooms.get(&self.door)?.trouble.clone());
                 trouble.map_or(Ok(None), |fault| Err(self.core.error(name, fault)))
             }
         }
     }
 
     /// It holds what it asked for, without a place; the next may ask.
-    pub(crate) fn served(&mut self, state: &mut State) {
+    pub(crate) fn served(&mut self, state: &mut State, now: Moment) {
         if matches!(self.part, Part::Asks) {
             self.part = Part::Done;
-            state.end_asking(&self.door);
+            state.end_asking(&self.door, self.arrival, now);
         }
     }
 
     /// The one that asks has no answer yet.
     pub(crate) fn troubled(&self, fault: &Fault) {
         self.core.with(|state| {
-            if let Some(room) = state.rooms.0.get_mut(&self.door) {
+            if let Some(room) = state.rooms.rooms.get_mut(&self.door) {
                 room.trouble = Some(fault.clone());
             }
         });
@@ -159,15 +164,18 @@ impl Seat {
             let Phase::Queued(waiter, _) = &mut id.phase else {
                 return None;
             };
-            if alone && let Some(room) = state.rooms.0.get_mut(door) {
+            if let Some(room) = state.rooms.rooms.get_mut(door)
+                && (alone || matches!(room.place, Place::Queued(_)))
+            {
                 // Somebody else's place was there before.
                 return Some((room.join(arrival), false));
             }
             *waiter = Waiter::Room;
-            let room = state.rooms.0.entry(door.clone()).or_default();
-            room.place = Place::Queued(seq);
+            let room = state.rooms.rooms.entry(door.clone()).or_default();
             room.trouble = None;
-            Some((room.join(arrival), true))
+            let told = room.join(arrival);
+            state.set_place(door, Place::Queued(seq));
+            Some((told, true))
         })?;
         self.part = Part::Waits(told);
         Some(placed)
@@ -178,13 +186,15 @@ impl Drop for Seat {
     fn drop(&mut self) {
         match std::mem::replace(&mut self.part, Part::Done) {
             Part::Alone | Part::Done => {}
-            Part::Asks => self.core.with(|state| state.end_asking(&self.door)),
+            Part::Asks => self
+                .core
+                .with(|state| state.end_asking(&self.door, self.arrival, self.core.now())),
             Part::Waits(mut told) => self.core.with(|state| {
                 let now = self.core.now();
                 state.leave_room(&self.door, self.arrival, now);
                 // It may have been told just before.
                 match told.try_recv() {
-                    Ok(Turn::Ask) => state.end_asking(&self.door),
+                    Ok(Turn::Ask) => state.end_asking(&self.door, self.arrival, now),
                     Ok(Turn::Hold(seq, _)) => state.part_in_background(seq, 0, now),
                     Ok(Turn::Failed(_)) | Err(_) => {}
                 }
@@ -195,13 +205,13 @@ impl Drop for Seat {
 
 impl Rooms {
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.rooms.is_empty()
     }
 
     /// How many tasks wait for a key, and how many places in its queue are theirs.
     pub(crate) fn waiting(&self, key: &Bytes) -> (usize, usize) {
         let doors = (key.clone(), Duration::ZERO)..=(key.clone(), Duration::MAX);
-        let rooms = self.0.range(doors);
+        let rooms = self.rooms.range(doors);
         rooms.fold((0, 0), |(tasks, places), (_, room)| {
             let place = usize::from(matches!(room.place, Place::Queued(_)));
             (tasks + room.tasks.len(), places + place)
@@ -216,11 +226,11 @@ impl Room {
         told
     }
 
-    /// Tells the first of those who wait; gives the turn back if nobody does.
-    fn tell_first(&mut self, turn: Turn) -> Option<Turn> {
+    /// Tells the first of those who wait, and answers the number of its arrival; gives the turn back if nobody waits.
+    fn tell_first(&mut self, turn: Turn) -> Result<u64, Turn> {
         match self.tasks.pop_first() {
-            Some((_, tell)) => tell.send(turn).err(),
-            None => Some(turn),
+            Some(((_, number), tell)) => tell.send(turn).map(|()| number),
+            None => Err(turn),
         }
     }
 }
@@ -230,39 +240,62 @@ fn door(spec: &Spec, terms: Terms) -> Door {
 }
 
 impl State {
+    /// Notes how a room comes to a place, and sees to it that nobody asks for too long.
+    fn set_place(&mut self, door: &Door, place: Place) {
+        let Some(room) = self.rooms.rooms.get_mut(door) else {
+            return;
+        };
+        if let Place::Asked(number) = std::mem::replace(&mut room.place, place) {
+            self.rooms.asking.remove(&number);
+            self.agenda.set(number, Moment::NEVER);
+        }
+    }
+
     /// Has the next task ask for a place, if none is there; a room that is empty goes.
-    fn ask_for_place(&mut self, door: &Door) {
-        if let Some(room) = self.rooms.0.get_mut(door)
-            && matches!(room.place, Place::None)
+    fn ask_for_place(&mut self, door: &Door, now: Moment) {
+        if let Some(room) = self.rooms.rooms.get_mut(door)
+            && room.place == Place::None
         {
             match room.tell_first(Turn::Ask) {
-                None => room.place = Place::Asked,
-                Some(_) => drop(self.rooms.0.remove(door)),
+                Ok(number) => {
+                    room.place = Place::Asked(number);
+                    self.rooms.asking.insert(number, door.clone());
+                    self.agenda.set(number, now.after(self.waiter_timeout / 3));
+                }
+                Err(_) => drop(self.rooms.rooms.remove(door)),
             }
         }
     }
 
-    /// The one that asks has its hold without a place, or has given up.
-    fn end_asking(&mut self, door: &Door) {
-        if let Some(room) = self.rooms.0.get_mut(door)
-            && matches!(room.place, Place::Asked)
-        {
-            room.place = Place::None;
-            room.trouble = None;
+    /// The one that asks has had its time.
+    pub(crate) fn ask_another(&mut self, number: u64, now: Moment) {
+        if let Some(door) = self.rooms.asking.get(&number).cloned() {
+            self.set_place(&door, Place::None);
+            self.ask_for_place(&door, now);
         }
-        self.ask_for_place(door);
+    }
+
+    /// The one that asks has its hold without a place, or has given up.
+    fn end_asking(&mut self, door: &Door, arrival: (Moment, u64), now: Moment) {
+        if let Some(room) = self.rooms.rooms.get_mut(door)
+            && room.place == Place::Asked(arrival.1)
+        {
+            room.trouble = None;
+            self.set_place(door, Place::None);
+        }
+        self.ask_for_place(door, now);
     }
 
     /// A task waits no longer; the last one takes the place along.
     fn leave_room(&mut self, door: &Door, arrival: (Moment, u64), now: Moment) {
-        let Some(room) = self.rooms.0.get_mut(door) else {
+        let Some(room) = self.rooms.rooms.get_mut(door) else {
             return;
         };
         room.tasks.remove(&arrival);
         if let Place::Queued(seq) = room.place
             && room.tasks.is_empty()
         {
-            self.rooms.0.remove(door);
+            self.rooms.rooms.remove(door);
             self.abandon(seq, now);
         }
     }
@@ -272,15 +305,12 @@ impl State {
         let (Some(door), Some(cell)) = (self.door(seq), self.cell(seq)) else {
             return;
         };
-        let left = match self.rooms.0.get_mut(&door) {
-            Some(room) => {
-                room.place = Place::None;
-                room.tell_first(Turn::Hold(seq, cell))
-            }
-            None => Some(Turn::Hold(seq, cell)),
-        };
-        self.ask_for_place(&door);
-        if left.is_some() {
+        let told = self.rooms.rooms.get_mut(&door).is_some_and(|room| {
+            room.place = Place::None;
+            room.tell_first(Turn::Hold(seq, cell)).is_ok()
+        });
+        self.ask_for_place(&door, now);
+        if !told {
             self.part_in_background(seq, 0, now);
         }
     }
@@ -288,14 +318,14 @@ impl State {
     /// The place of a room is gone without a hold.
     pub(crate) fn place_ended(&mut self, seq: u64, outcome: Outcome, now: Moment) {
         if let Some(door) = self.door(seq) {
-            if let Some(room) = self.rooms.0.get_mut(&door) {
+            if let Some(room) = self.rooms.rooms.get_mut(&door) {
                 room.place = Place::None;
                 if let Outcome::Failed(error) = outcome {
                     // The others ask anew, and are told the same if it is so for them as well.
-                    room.tell_first(Turn::Failed(error));
+                    let _ = room.tell_first(Turn::Failed(error));
                 }
             }
-            self.ask_for_place(&door);
+            self.ask_for_place(&door, now);
         }
         self.give_up(seq, now);
     }
@@ -324,14 +354,14 @@ impl State {
         let cell = &held.cell;
         let sure = cell.state(now) == HoldState::Held && cell.remaining(now) >= enough;
         let mine = terms.passes && !cell.is_named() && now.since(cell.since) < LONGEST;
-        let Some(room) = self.rooms.0.get_mut(&door) else {
+        let Some(room) = self.rooms.rooms.get_mut(&door) else {
             return false;
         };
-        if !sure || !mine || room.tell_first(Turn::Hold(seq, cell.clone())).is_some() {
+        if !sure || !mine || room.tell_first(Turn::Hold(seq, cell.clone())).is_err() {
             return false;
         }
         held.shares = vec![Share::new(0, *terms, now)];
-        self.ask_for_place(&door);
+        self.ask_for_place(&door, now);
         true
     }
 
@@ -341,14 +371,14 @@ impl State {
             return None;
         }
         let door = self.door(seq)?;
-        let room = self.rooms.0.get(&door)?;
+        let room = self.rooms.rooms.get(&door)?;
         let Place::Queued(place) = room.place else {
             return None;
         };
         if !room.tasks.is_empty() {
             return None;
         }
-        self.rooms.0.remove(&door);
+        self.rooms.rooms.remove(&door);
         Some(place)
     }
 

@@ -98,7 +98,10 @@ fn collect(state: &mut State, now: Moment, look: Duration) -> Work {
         ..Work::default()
     };
     for seq in state.take_due(now, look) {
-        let Some(id) = state.get(seq) else { continue };
+        let Some(id) = state.get(seq) else {
+            state.ask_another(seq, now);
+            continue;
+        };
         if let Phase::Held(held) = &id.phase
             && held.cell.state(now) == HoldState::Lost
         {
