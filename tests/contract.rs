@@ -159,6 +159,7 @@ macro_rules! contract {
                 }
                 foreign: {
                     foreign_data_at_the_lock_is_reported_and_left_alone
+                    foreign_data_at_one_of_many_is_reported_to_who_takes_that
                     foreign_data_at_the_queue_is_reported_and_left_alone
                     a_waiter_is_told_of_foreign_data_at_the_queue
                     a_waiter_is_told_of_foreign_data_among_the_signs_of_life

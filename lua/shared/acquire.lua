@@ -7,6 +7,7 @@ local function join(entry, client, ticket)
 end
 local function one(i)
   if stale then return 4, 0, 0 end
+  if items > 1 and enter(i) then return 1, "", 0 end
   local hold, lease = ARGV[3 * i], tonumber(ARGV[3 * i + 1])
   local mode, rest, ticket = string.match(ARGV[3 * i + 2], "^(.)(.*)|(%d+)$")
   local kind, weight = string.match(rest, "^(.-)|(%d+)|")
@@ -34,12 +35,8 @@ end
 
 local reply = {us}
 for i = 1, items do
-  local status, value, look = 1, "", 0
-  if items == 1 or not enter(i) then
-    local ok
-    ok, status, value, look = pcall(one, i)
-    if not ok then status, value, look = -1, type(status) == "table" and status.err or status, 0 end
-  end
+  local ok, status, value, look = pcall(one, i)
+  if not ok then status, value, look = -1, type(status) == "table" and status.err or status, 0 end
   reply[3 * i - 1], reply[3 * i], reply[3 * i + 1] = status, value, look
 end
 return reply

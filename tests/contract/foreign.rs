@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use lockyard::{Client, ClientOptions, Error, HoldState};
 use lockyard_testkit::{Server, eventually_async};
 
 use crate::contract::exclusive::{Exclusive, Guard, Single};
 use crate::refusals::{assert_tells, renewed};
-use crate::support::{SOON, connect, ms, soon};
+use crate::support::{SOON, cache_scripts, connect, ms, soon};
 
 /// Data of an application, which stays as it is.
 struct Foreign<'a> {
@@ -87,6 +88,27 @@ async fn assert_reported_and_left_alone<M: Single>(key: &str) {
 // Red when the error of a script is answered as text, or WRONGTYPE is like any other error.
 pub(crate) async fn foreign_data_at_the_lock_is_reported_and_left_alone<M: Single>() {
     assert_reported_and_left_alone::<M>(&M::key("x")).await;
+}
+
+// Red when the script ends at the first of many that fails, and when all are told what befell one.
+pub(crate) async fn foreign_data_at_one_of_many_is_reported_to_who_takes_that<M: Single>() {
+    let server = Server::start().unwrap();
+    cache_scripts(&server);
+    let client = Client::connect(&server.url()).await.unwrap();
+    let names: Vec<String> = (0..40).map(|number| number.to_string()).collect();
+    let foreign = Foreign::put(&server, &M::key("30"));
+    let acquire = async |name: &String| M::of(&client, name).acquire().await;
+    let before = server.scripts().unwrap();
+    let answers = soon(join_all(names.iter().map(acquire))).await;
+    // Most went together.
+    assert!(server.scripts().unwrap() - before < 20);
+    for (name, answer) in names.iter().zip(answers) {
+        match &**name {
+            "30" => assert_wrong_type(answer),
+            _ => answer.unwrap().release().await.unwrap(),
+        }
+    }
+    foreign.assert_alone().await;
 }
 
 // Red when WRONGTYPE is like any other error.
