@@ -7,7 +7,7 @@ use lockyard::Client;
 use lockyard_testkit::{Server, eventually, eventually_async};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{PROGRAM, Process, SOON, code, is_gone, output, run, text};
+use crate::support::{PROGRAM, Process, SOON, code, is_gone, is_idle, output, run, text};
 
 /// Says TERM and ends well after it.
 const GENTLE: &str = "trap 'echo TERM; exit 0' TERM; echo ready; while :; do sleep 0.02; done";
@@ -90,6 +90,21 @@ fn a_command_whose_server_has_died_gets_term_when_the_lease_is_over() {
     run.hears("TERM");
     let took = start.elapsed();
     assert!(took >= Duration::from_millis(500), "{took:?}");
+    assert_eq!(run.code(), Some(123));
+}
+
+#[test]
+fn a_loss_that_nobody_reads_of_ends_the_command_as_well() {
+    let server = Server::start().unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    let script = format!("exec 2>/dev/null; {GENTLE}");
+    let mut command = run(&server.url(), &QUICK, &script);
+    command.stderr(writer);
+    let mut run = Process::start(command);
+    run.hears("ready");
+    drop(reader);
+    server.kill();
+    run.hears("TERM");
     assert_eq!(run.code(), Some(123));
 }
 
@@ -202,6 +217,7 @@ fn a_command_whose_lockyard_is_paused_gets_term_when_the_lease_is_over() {
     let mut paused = Process::start(run(&server.url(), &QUICK, GENTLE));
     paused.hears("ready");
     let start = Instant::now();
+    eventually(SOON, || is_idle(&paused.id()));
     paused.signal(Signal::STOP);
     paused.hears("TERM");
     let took = start.elapsed();
@@ -215,6 +231,7 @@ fn a_stubborn_command_whose_lockyard_is_paused_is_killed_with_its_children() {
     let server = Server::start().unwrap();
     let paused = Process::start(run(&server.url(), &QUICK, STUBBORN));
     let child = paused.next();
+    eventually(SOON, || is_idle(&paused.id()));
     paused.signal(Signal::STOP);
     eventually(SOON, || is_gone(&child));
 }
