@@ -116,7 +116,10 @@ impl Process {
         for child in children.split_whitespace() {
             let pid = Pid::from_raw(child.parse().unwrap()).unwrap();
             kill_process(pid, Signal::KILL).unwrap();
-            eventually(SOON, || is_gone(child));
+            // A thread that is left keeps its pipes open.
+            let threads = format!("/proc/{child}/task");
+            let is_last = || std::fs::read_dir(&threads).map_or(true, |left| left.count() <= 1);
+            eventually(SOON, || is_gone(child) && is_last());
         }
     }
 
