@@ -161,6 +161,8 @@ pub(crate) fn show_warnings() {
     tracing_subscriber::fmt()
         .with_max_level(tracing_subscriber::filter::LevelFilter::WARN)
         .with_writer(io::stderr)
+        // It would panic, in the midst of a renewal, if nobody reads standard error any more.
+        .log_internal_errors(false)
         .with_ansi(false)
         .with_target(false)
         .without_time()

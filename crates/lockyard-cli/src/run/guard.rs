@@ -1,6 +1,7 @@
 //! What the command runs under: a lock, or permits of a semaphore.
 
 use std::env;
+use std::time::Duration;
 
 use anyhow::Context;
 use lockyard::{Client, Error, LockGuard, Owner, SemaphorePermit};
@@ -42,6 +43,21 @@ impl Guard {
         match self {
             Self::Lock(guard) => guard.name(),
             Self::Permits(permit) => permit.name(),
+        }
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        match self {
+            Self::Lock(guard) => guard.is_lost(),
+            Self::Permits(permit) => permit.is_lost(),
+        }
+    }
+
+    /// What is left of its lease.
+    pub(crate) fn remaining(&self) -> Duration {
+        match self {
+            Self::Lock(guard) => guard.remaining(),
+            Self::Permits(permit) => permit.remaining(),
         }
     }
 

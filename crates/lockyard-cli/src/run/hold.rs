@@ -2,18 +2,24 @@
 
 use std::io;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use lockyard::{Client, Error, Lease, Owner};
+use rustix::process::Signal;
 use tokio::process::Command;
+use tokio::time::{Instant, sleep_until};
 
 use crate::cli::complain;
 use crate::run::guard::{Guard, inherited_owner};
 use crate::run::job::{Job, code};
 use crate::run::options::{LOST, NOT_ACQUIRED, NOT_FOUND, NOT_STARTED, Options, SIGNALLED};
-use crate::run::signals::{Signals, comes_from_a_key, in_foreground};
+use crate::run::signals::{Received, Signals, in_foreground, stop};
 use crate::run::watch::Watcher;
 use crate::server::{PREFIX, URL};
+
+/// How often the watching process is told of the lease at most.
+const SHORTEST_BEAT: Duration = Duration::from_millis(10);
 
 /// Acquires the lock or permits, runs the command, and releases them.
 pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
@@ -22,7 +28,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen().context("cannot listen to signals")?;
     let lease = Lease::Renewed(options.lease);
     let client = tokio::select! {
-        signal = signals.next() => return Ok(ExitCode::from(SIGNALLED + signal.as_raw() as u8)),
+        received = signals.next() => return Ok(ExitCode::from(ended_by(received.signal))),
         client = options.server.connect(lease) => client?,
     };
     let code = hold(options, &client, inherited, &mut signals).await;
@@ -43,7 +49,7 @@ async fn hold(
     // Before the wait, which may outlast this program's file.
     let watcher = Watcher::start().context("cannot start the watching process")?;
     let acquired = tokio::select! {
-        signal = signals.next() => return Ok(SIGNALLED + signal.as_raw() as u8),
+        received = signals.next() => return Ok(ended_by(received.signal)),
         acquired = Guard::acquire(options, client, inherited) => acquired?,
     };
     let Some(guard) = acquired else {
@@ -78,6 +84,11 @@ async fn supervise(
     mut watcher: Watcher,
 ) -> anyhow::Result<u8> {
     let shares_terminal = in_foreground();
+    if !shares_terminal {
+        signals
+            .listen_to_stops()
+            .context("cannot listen to signals")?;
+    }
     let (program, command) = command(options, guard);
     let mut job = match Job::start(command, shares_terminal) {
         Ok(job) => job,
@@ -87,28 +98,54 @@ async fn supervise(
             return Ok(if missing { NOT_FOUND } else { NOT_STARTED });
         }
     };
-    if let Err(error) = watcher.watch(job.target, options.grace) {
+    if let Err(error) = watcher.watch(job.target, options.grace, guard.remaining()) {
         job.end(options.grace).await?;
         return Err(error);
     }
+    let mut beat = Instant::now();
     let code = loop {
         tokio::select! {
             biased;
             status = job.wait() => break code(status?),
             () = guard.lost() => {
                 complain(&format!("the hold of {:?} is lost, and {program} is ended", guard.name()));
+                // The command has its grace from now, whether or not this process is paused in between.
+                let _ = watcher.watch(job.target, options.grace, options.grace);
                 job.end(options.grace).await?;
                 break LOST;
             }
-            signal = signals.next() => {
-                if !(shares_terminal && comes_from_a_key(signal)) {
-                    job.signal(signal);
+            received = signals.next() => {
+                if !(shares_terminal && received.comes_from_terminal) {
+                    pass_on(received, &job, guard);
                 }
+            }
+            () = sleep_until(beat) => {
+                let left = guard.remaining();
+                // If it was killed, the command goes on.
+                let _ = watcher.watch(job.target, options.grace, left);
+                beat = Instant::now() + (left / 3).max(SHORTEST_BEAT);
             }
         }
     };
     watcher.dismiss();
     Ok(code)
+}
+
+/// Passes a signal on to the command; a stop is for this process as well.
+fn pass_on(received: Received, job: &Job, guard: &Guard) {
+    // The loss ends the command, and continues it for that.
+    if received.signal == Signal::CONT && guard.is_lost() {
+        return;
+    }
+    job.signal(received.signal);
+    if received.signal == Signal::TSTP {
+        stop();
+    }
+}
+
+/// The exit status of a wait that a signal ended.
+fn ended_by(signal: Signal) -> u8 {
+    SIGNALLED + signal.as_raw() as u8
 }
 
 /// The command with its environment, and its name for messages.

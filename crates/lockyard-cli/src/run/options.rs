@@ -50,20 +50,27 @@ Permits:
   and they have no token. What is said of the lock above and below holds for permits as well.
 
 Signals:
-  HUP, INT, QUIT, TERM, USR1 and USR2 are passed on to the command and all in its process group;
-  before the lock is acquired they end the wait. One that is ignored at the start, as HUP is under
-  nohup, stays ignored. In the foreground of a terminal the command stays in lockyard's process
-  group, so that it can use the terminal: then ^C, ^\\ and ^Z reach it directly, other signals are
-  passed on to the command alone, and only the command is ended after a loss, not what it started.
+  HUP, INT, QUIT, TERM, USR1, USR2, TSTP and CONT are passed on to the command and all in its process
+  group; the first six end the wait before the lock is acquired. TSTP stops lockyard as well, and a
+  stop beyond the lease loses the hold. One that is ignored at the start, as HUP is under nohup,
+  stays ignored.
+  In the foreground of a terminal the command stays in lockyard's process group, so that it can use
+  the terminal. What the terminal sends, for ^C, ^\\ and ^Z or when it hangs up, then reaches it
+  directly; TSTP and CONT are not passed on, the other six are, to the command alone. So what is sent
+  to the whole group, as `kill %1` does, reaches the command twice. After a loss only the command is
+  ended, not what it started.
+  A command that stands still by itself, as one in the background that reads from the terminal,
+  keeps the lock, for it may be in the middle of its work.
 
 When things go wrong:
   The hold is lost if the server cannot be reached for a whole lease, if someone takes the lock away
-  or if lockyard is paused for longer than the lease. What the command does between the loss and its
+  or if lockyard is stopped for longer than the lease. What the command does between the loss and its
   end is unguarded; a store that compares fencing tokens refuses it.
   While lockyard waits or renews it tries on, and warns on standard error.
-  If lockyard itself is killed, a second process ends the command in the same way, SIGTERM first, and
-  the lock is free when its lease ends. Choose a grace below two thirds of the lease, so that the
-  command is gone by then. If that process is killed as well, the command goes on.
+  If lockyard itself is killed, or stopped for longer than the lease, a second process ends the
+  command in the same way, SIGTERM first; of one that was killed the lock is free when its lease
+  ends. Choose a grace below two thirds of the lease, so that the command is gone by then. If that
+  process is killed as well, the command goes on.
 
 Examples:
   export LOCKYARD_URL=redis://redis.internal:6379

@@ -2,16 +2,20 @@
 //!
 //! In a process group of its own the command gets from a terminal or a shell nothing that is meant for this program, so
 //! each signal is passed on.
-//! In the foreground of a terminal both are in one group, and the keys' signals reach both.
+//! In the foreground of a terminal both are in one group, and what the terminal sends reaches both: that is not passed
+//! on.
+//! What a process sends is; the system does not tell whether it was sent to this process or to the whole group, and
+//! then the command gets it twice.
 
 use std::fs::{self, File};
-use std::future::poll_fn;
 use std::io;
-use std::task::Poll;
 
-use rustix::process::{Signal, getpgrp};
+use futures_util::StreamExt;
+use rustix::process::{Signal, getpgrp, getpid, getsid, kill_process};
 use rustix::termios::tcgetpgrp;
-use tokio::signal::unix::{self, SignalKind, signal};
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::low_level::siginfo::Cause;
+use signal_hook_tokio::SignalsInfo;
 
 /// What is passed on.
 const PASSED_ON: [Signal; 6] = [
@@ -22,22 +26,45 @@ const PASSED_ON: [Signal; 6] = [
     Signal::USR1,
     Signal::USR2,
 ];
+/// What is passed on as well to a command that does not share the terminal; else the terminal's shell stops both.
+const STOP_AND_GO: [Signal; 2] = [Signal::TSTP, Signal::CONT];
+/// What a terminal sends to all in its foreground, for a key or when it hangs up.
+const OF_TERMINALS: [Signal; 3] = [Signal::HUP, Signal::INT, Signal::QUIT];
 
 /// The signals sent to this process from now on.
 pub(crate) struct Signals {
-    streams: Vec<(Signal, unix::Signal)>,
+    stream: SignalsInfo<WithOrigin>,
+    ignored: u64,
+}
+
+/// A signal that came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received {
+    pub(crate) signal: Signal,
+    /// All in the foreground got it.
+    pub(crate) comes_from_terminal: bool,
 }
 
 impl Signals {
     /// From now on these signals end this process no more.
     pub(crate) fn listen() -> io::Result<Self> {
-        let ignored = ignored();
-        let streams = PASSED_ON
-            .into_iter()
-            .filter(|which| ignored & (1 << (which.as_raw() - 1)) == 0)
-            .map(|which| Ok((which, signal(SignalKind::from_raw(which.as_raw()))?)))
-            .collect::<io::Result<_>>()?;
-        Ok(Self { streams })
+        let signals = Self {
+            stream: SignalsInfo::new([0; 0])?,
+            ignored: ignored(),
+        };
+        signals.add(&PASSED_ON)?;
+        Ok(signals)
+    }
+
+    /// From now on this process neither stops nor continues by itself: see [`stop`].
+    pub(crate) fn listen_to_stops(&self) -> io::Result<()> {
+        self.add(&STOP_AND_GO)
+    }
+
+    fn add(&self, signals: &[Signal]) -> io::Result<()> {
+        let heeded = |signal: &&Signal| self.ignored & (1 << (signal.as_raw() - 1)) == 0;
+        let mut heeded = signals.iter().filter(heeded);
+        heeded.try_for_each(|signal| self.stream.handle().add_signal(signal.as_raw()))
     }
 
     /// Waits for the next one.
@@ -45,17 +72,30 @@ impl Signals {
     /// # Cancel safety
     ///
     /// None gets lost; but two of a kind may come as one, as everywhere.
-    pub(crate) async fn next(&mut self) -> Signal {
-        poll_fn(|context| {
-            for (which, stream) in &mut self.streams {
-                if stream.poll_recv(context).is_ready() {
-                    return Poll::Ready(*which);
-                }
+    pub(crate) async fn next(&mut self) -> Received {
+        loop {
+            let origin = self.stream.next().await;
+            let origin = origin.expect("the stream is never closed");
+            let mut known = PASSED_ON.into_iter().chain(STOP_AND_GO);
+            if let Some(signal) = known.find(|signal| signal.as_raw() == origin.signal) {
+                let was_sent = matches!(origin.cause, Cause::Sent(_));
+                // A hang-up goes to the leader of the session alone, and to the foreground when that has ended.
+                let is_for_leader = signal == Signal::HUP && getsid(None) == Ok(getpid());
+                return Received {
+                    signal,
+                    comes_from_terminal: OF_TERMINALS.contains(&signal)
+                        && !was_sent
+                        && !is_for_leader,
+                };
             }
-            Poll::Pending
-        })
-        .await
+        }
     }
+}
+
+/// Stops this process, as SIGTSTP would have done, until it is continued.
+pub(crate) fn stop() {
+    // A process may always signal itself.
+    let _ = kill_process(getpid(), Signal::STOP);
 }
 
 /// The signals that this process was started to ignore, a bit each: a handler would end that, for the command as well.
@@ -74,9 +114,4 @@ fn ignored() -> u64 {
 pub(crate) fn in_foreground() -> bool {
     let terminal = File::open("/dev/tty");
     terminal.is_ok_and(|terminal| tcgetpgrp(terminal).is_ok_and(|group| group == getpgrp()))
-}
-
-/// Whether a key sends it to all in the foreground of the terminal.
-pub(crate) fn comes_from_a_key(signal: Signal) -> bool {
-    signal == Signal::INT || signal == Signal::QUIT
 }

@@ -1,8 +1,10 @@
-//! The process that ends the command if this one is killed.
+//! The process that ends the command if this one is killed, or paused beyond the lease.
 //!
 //! It reads from a pipe that only the process under watch writes to.
 //! The system closes the pipe with its writer, however that ends, and then the command is ended.
-//! Missed is only a kill between the start of the command and the next write, which says whom to end.
+//! Each line says what is left of the lease; if no other comes until then, the writer stands still, and the command is
+//! ended as well.
+//! Missed is only a kill or stop between the start of the command and the next write, which says whom to end.
 //! A death signal (`PR_SET_PDEATHSIG`) would need no second process, but it exists only on Linux, and reaches the
 //! command alone: what a killed shell script has started would go on.
 
@@ -10,10 +12,12 @@ use std::env;
 use std::io::{self, BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
-use std::thread::sleep;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, Signal};
 
 use crate::cli::complain;
@@ -23,6 +27,9 @@ use crate::run::job::{PAUSE, Target};
 const COMMAND: &str = "watch";
 /// What the second process is told: nobody is to be ended any more.
 const DONE: &str = "done";
+
+/// How much later than the process under watch, which ends the command itself if it can, this one does.
+const LATE: Duration = Duration::from_millis(250);
 
 /// The second process, seen from the first; unless it is dismissed, it ends the command when this is dropped.
 #[derive(Debug)]
@@ -41,17 +48,30 @@ impl Watcher {
             .process_group(0)
             .spawn()?;
         let input = child.stdin.take().context("it has no input")?;
+        // Renewals are not to wait for it.
+        ioctl_fionbio(&input, true)?;
         Ok(Self { child, input })
     }
 
-    /// Has the target ended if this process is killed.
-    pub(crate) fn watch(&mut self, target: Target, grace: Duration) -> anyhow::Result<()> {
+    /// Has the target ended if this process is killed, or if nothing is heard of it for the time left and a little.
+    pub(crate) fn watch(
+        &mut self,
+        target: Target,
+        grace: Duration,
+        left: Duration,
+    ) -> anyhow::Result<()> {
         let (kind, pid) = match target {
             Target::Group(pid) => ("group", pid),
             Target::Process(pid) => ("process", pid),
         };
-        let (pid, grace_ms) = (pid.as_raw_nonzero(), grace.as_millis());
-        writeln!(self.input, "{kind} {pid} {grace_ms}").context("the watching process has ended")
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let (pid, grace_ms, left_ms) = (pid.as_raw_nonzero(), ms(grace), ms(left));
+        let line = format!("{kind} {pid} {grace_ms} {left_ms}\n");
+        match self.input.write_all(line.as_bytes()) {
+            // It stands still itself, and has many lines to read.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            written => written.context("the watching process has ended"),
+        }
     }
 
     /// Lets it end, for the command has ended.
@@ -62,36 +82,51 @@ impl Watcher {
     }
 }
 
-/// What the second process does: it waits for the end of the first.
+/// What the second process does: it waits for the end of the first, or for its silence.
 pub(crate) fn watch() -> anyhow::Result<ExitCode> {
-    let mut watched = None;
-    for line in io::stdin().lock().lines() {
-        let line = line.context("cannot read what to watch")?;
+    let (sender, lines) = channel();
+    thread::spawn(move || {
+        for line in io::stdin().lock().lines() {
+            // Nobody listens any more when the command is being ended.
+            let _ = sender.send(line);
+        }
+    });
+    let (mut watched, mut left) = (None, Duration::MAX);
+    let reason = loop {
+        let line = match lines.recv_timeout(left) {
+            Ok(line) => line.context("cannot read what to watch")?,
+            Err(RecvTimeoutError::Disconnected) => break "is gone before its command",
+            Err(RecvTimeoutError::Timeout) => break "stands still, and its lease is over",
+        };
         if line == DONE {
             return Ok(ExitCode::SUCCESS);
         }
-        watched = Some(parse(&line).with_context(|| format!("cannot watch {line:?}"))?);
-    }
+        let order = parse(&line).with_context(|| format!("cannot watch {line:?}"))?;
+        watched = Some((order.0, order.1));
+        left = order.2 + LATE;
+    };
     if let Some((target, grace)) = watched {
+        complain(&format!("`lockyard run` {reason}, so the command is ended"));
         end(target, grace);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn parse(line: &str) -> Option<(Target, Duration)> {
+/// What to end, the grace, and what is left of the lease.
+fn parse(line: &str) -> Option<(Target, Duration, Duration)> {
     let mut words = line.split(' ');
     let kind = words.next()?;
     let pid = Pid::from_raw(words.next()?.parse().ok()?)?;
-    let grace = Duration::from_millis(words.next()?.parse().ok()?);
+    let mut time = || Some(Duration::from_millis(words.next()?.parse().ok()?));
+    let (grace, left) = (time()?, time()?);
     match kind {
-        "group" => Some((Target::Group(pid), grace)),
-        "process" => Some((Target::Process(pid), grace)),
+        "group" => Some((Target::Group(pid), grace, left)),
+        "process" => Some((Target::Process(pid), grace, left)),
         _ => None,
     }
 }
 
 fn end(target: Target, grace: Duration) {
-    complain("`lockyard run` is gone before its command, which is ended");
     let start = Instant::now();
     // Both fail only if nothing is left, or if it belongs to another user, and then nothing can be done.
     let _ = target.terminate();

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use lockyard::Client;
 use lockyard_testkit::{Server, eventually, eventually_async};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{PROGRAM, Process, SOON, code, is_gone, output, run, text};
+use crate::support::{PROGRAM, Process, SOON, code, is_gone, is_idle, output, run, text};
 
 /// Says TERM and ends well after it.
 const GENTLE: &str = "trap 'echo TERM; exit 0' TERM; echo ready; while :; do sleep 0.02; done";
@@ -90,6 +90,21 @@ fn a_command_whose_server_has_died_gets_term_when_the_lease_is_over() {
     run.hears("TERM");
     let took = start.elapsed();
     assert!(took >= Duration::from_millis(500), "{took:?}");
+    assert_eq!(run.code(), Some(123));
+}
+
+#[test]
+fn a_loss_that_nobody_reads_of_ends_the_command_as_well() {
+    let server = Server::start().unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    let script = format!("exec 2>/dev/null; {GENTLE}");
+    let mut command = run(&server.url(), &QUICK, &script);
+    command.stderr(writer);
+    let mut run = Process::start(command);
+    run.hears("ready");
+    drop(reader);
+    server.kill();
+    run.hears("TERM");
     assert_eq!(run.code(), Some(123));
 }
 
@@ -194,6 +209,50 @@ fn a_run_waits_for_the_lease_of_one_that_was_killed_and_no_longer() {
         "{:?}",
         start.elapsed()
     );
+}
+
+#[test]
+fn a_command_whose_lockyard_is_paused_gets_term_when_the_lease_is_over() {
+    let server = Server::start().unwrap();
+    let mut paused = Process::start(run(&server.url(), &QUICK, GENTLE));
+    paused.hears("ready");
+    let start = Instant::now();
+    eventually(SOON, || is_idle(&paused.id()));
+    paused.signal(Signal::STOP);
+    paused.hears("TERM");
+    let took = start.elapsed();
+    assert!(took >= Duration::from_millis(400), "{took:?}");
+    paused.signal(Signal::CONT);
+    assert_eq!(paused.code(), Some(123));
+}
+
+#[test]
+fn a_stubborn_command_whose_lockyard_is_paused_is_killed_with_its_children() {
+    let server = Server::start().unwrap();
+    let paused = Process::start(run(&server.url(), &QUICK, STUBBORN));
+    let child = paused.next();
+    eventually(SOON, || is_idle(&paused.id()));
+    paused.signal(Signal::STOP);
+    eventually(SOON, || is_gone(&child));
+}
+
+#[tokio::test]
+async fn a_command_that_stands_still_keeps_its_lock() {
+    let server = Server::start().unwrap();
+    let lock = Client::connect(&server.url()).await.unwrap().lock("x");
+    let mut run = Process::start(run(&server.url(), &QUICK, "echo $$; kill -STOP $$"));
+    let command = run.next();
+    let beyond = Duration::from_millis(2000);
+    eventually_async(SOON, async || {
+        lock.inspect().await.unwrap().holders[0].held_for > beyond
+    })
+    .await;
+    kill_process(
+        Pid::from_raw(command.parse().unwrap()).unwrap(),
+        Signal::CONT,
+    )
+    .unwrap();
+    assert_eq!(run.code(), Some(0));
 }
 
 #[test]

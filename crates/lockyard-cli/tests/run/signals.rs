@@ -1,11 +1,12 @@
+use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use lockyard::Client;
-use lockyard_testkit::{Server, eventually_async};
+use lockyard_testkit::{Server, eventually, eventually_async};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{PROGRAM, Process, SOON, is_gone, run};
+use crate::support::{PROGRAM, Process, SOON, is_gone, is_idle, run};
 
 /// Says each signal that it gets, and ends after TERM.
 const LISTENER: &str = "
@@ -97,12 +98,58 @@ fn a_signal_that_was_ignored_stays_ignored() {
     assert_eq!(run.code(), Some(9));
 }
 
+/// Whether a process stands still.
+fn is_stopped(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|stat| stat.contains(") T "))
+}
+
+fn pid(text: &str) -> Pid {
+    Pid::from_raw(text.parse().unwrap()).unwrap()
+}
+
+#[test]
+fn a_stop_stops_the_command_as_well_and_a_continue_continues_both() {
+    let server = Server::start().unwrap();
+    let script = "trap 'exit 9' USR1; echo $$; while :; do :; done";
+    let mut run = Process::start(run(&server.url(), &["--name", "x"], script));
+    let command = run.next();
+    eventually(SOON, || is_idle(&run.id()));
+    for _ in 0..2 {
+        run.signal(Signal::TSTP);
+        eventually(SOON, || is_stopped(&command) && is_stopped(&run.id()));
+        run.signal(Signal::CONT);
+        eventually(SOON, || !is_stopped(&command) && !is_stopped(&run.id()));
+    }
+    run.signal(Signal::USR1);
+    assert_eq!(run.code(), Some(9));
+}
+
+#[test]
+fn a_command_that_was_stopped_beyond_its_lease_is_ended() {
+    let server = Server::start().unwrap();
+    let options = ["--name", "x", "--lease", "900ms", "--grace", "300ms"];
+    let script = "trap 'echo TERM; exit 0' TERM; echo $$; while :; do :; done";
+    let mut run = Process::start(run(&server.url(), &options, script));
+    let command = run.next();
+    eventually(SOON, || is_idle(&run.id()));
+    run.signal(Signal::TSTP);
+    eventually(SOON, || is_stopped(&command));
+    run.hears("TERM");
+    run.signal(Signal::CONT);
+    assert_eq!(run.code(), Some(123));
+}
+
 /// Runs the program on a terminal of its own, in the foreground.
 fn on_a_terminal(server: &Server, command: &str) -> (Process, impl Write + use<>) {
+    shell_on_a_terminal(server, &format!("exec {PROGRAM} run --name x -- {command}"))
+}
+
+/// Runs a shell script on a terminal of its own.
+fn shell_on_a_terminal(server: &Server, script: &str) -> (Process, impl Write + use<>) {
     let mut terminal = Command::new("script");
     terminal
-        .args(["--quiet", "--return", "--command"])
-        .arg(format!("exec {PROGRAM} run --name x -- {command}"))
+        .args(["--quiet", "--return", "--command", script])
         .arg("/dev/null")
         .env("LOCKYARD_URL", server.url())
         .env("SHELL", "/bin/sh");
@@ -132,7 +179,7 @@ fn a_key_reaches_a_command_in_the_foreground_once() {
         echo $PPID
         while :; do :; done'";
     let (mut run, mut keys) = on_a_terminal(&server, listener);
-    let lockyard = Pid::from_raw(run.next().parse().unwrap()).unwrap();
+    let lockyard = pid(&run.next());
     for _ in 0..3 {
         keys.write_all(b"\x03").unwrap();
         run.hears("^CINT");
@@ -142,6 +189,106 @@ fn a_key_reaches_a_command_in_the_foreground_once() {
     }
     keys.write_all(b"\x1c").unwrap();
     assert_eq!(run.code(), Some(9));
+}
+
+#[test]
+fn what_a_process_sends_reaches_a_command_in_the_foreground_once() {
+    let server = Server::start().unwrap();
+    let listener = "sh -c '
+        for signal in HUP INT TERM USR1; do trap \"echo $signal\" $signal; done
+        trap \"exit 9\" QUIT
+        echo $PPID
+        while :; do :; done'";
+    let (mut run, _keys) = on_a_terminal(&server, listener);
+    let lockyard = pid(&run.next());
+    for (signal, name) in [
+        (Signal::HUP, "HUP"),
+        (Signal::INT, "INT"),
+        (Signal::TERM, "TERM"),
+    ] {
+        kill_process(lockyard, signal).unwrap();
+        run.hears(name);
+        kill_process(lockyard, Signal::USR1).unwrap();
+        run.hears("USR1");
+    }
+    kill_process(lockyard, Signal::QUIT).unwrap();
+    assert_eq!(run.code(), Some(9));
+}
+
+#[test]
+fn a_terminal_that_hangs_up_tells_a_command_in_the_foreground_once() {
+    // Lockyard leads the session, or the shell does that it is a job of.
+    for (before, after) in [("exec", ""), ("set -m;", "; true")] {
+        let server = Server::start().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let heard = folder.path().join("heard");
+        let script = format!(
+            "{before} {PROGRAM} run --name x -- sh -c '
+            for signal in HUP USR1; do trap \"echo $signal >> {heard}\" $signal; done
+            trap \"exit 9\" TERM
+            echo $PPID $$
+            while :; do :; done' {after}",
+            heard = heard.display()
+        );
+        let (run, _keys) = shell_on_a_terminal(&server, &script);
+        let pids = run.next();
+        let (lockyard, command) = pids.split_once(' ').unwrap();
+        // The terminal goes with the program that it belongs to.
+        run.signal(Signal::KILL);
+        let hears = |name| fs::read_to_string(&heard).is_ok_and(|text| text.contains(name));
+        eventually(SOON, || hears("HUP"));
+        // What lockyard made of the hang-up comes before what it is sent later.
+        kill_process(pid(lockyard), Signal::USR1).unwrap();
+        eventually(SOON, || hears("USR1"));
+        assert_eq!(fs::read_to_string(&heard).unwrap(), "HUP\nUSR1\n");
+        kill_process(pid(lockyard), Signal::TERM).unwrap();
+        eventually(SOON, || is_gone(command) && is_gone(lockyard));
+    }
+}
+
+/// A shell that has lockyard run a command in the foreground, and continues both when they were stopped.
+fn job_control(lease: &str) -> String {
+    format!(
+        "set -m
+        {PROGRAM} run --name x --lease {lease} --grace 300ms -- sh -c '
+            trap \"exit 0\" TERM; trap \"exit 9\" USR1
+            echo $PPID $$
+            while :; do :; done'
+        read line
+        fg >/dev/null
+        echo status $?"
+    )
+}
+
+#[test]
+fn a_key_stops_a_command_in_the_foreground_and_fg_continues_it() {
+    let server = Server::start().unwrap();
+    let (mut run, mut keys) = shell_on_a_terminal(&server, &job_control("30s"));
+    let pids = run.next();
+    let (lockyard, command) = pids.split_once(' ').unwrap();
+    eventually(SOON, || is_idle(lockyard));
+    keys.write_all(b"\x1a").unwrap();
+    eventually(SOON, || is_stopped(lockyard) && is_stopped(command));
+    writeln!(keys).unwrap();
+    eventually(SOON, || !is_stopped(lockyard) && !is_stopped(command));
+    kill_process(pid(lockyard), Signal::USR1).unwrap();
+    run.hears_of("status 9");
+    assert_eq!(run.code(), Some(0));
+}
+
+#[test]
+fn a_command_that_a_key_stopped_beyond_its_lease_is_ended() {
+    let server = Server::start().unwrap();
+    let (mut run, mut keys) = shell_on_a_terminal(&server, &job_control("900ms"));
+    let pids = run.next();
+    let (lockyard, command) = pids.split_once(' ').unwrap();
+    eventually(SOON, || is_idle(lockyard));
+    keys.write_all(b"\x1a").unwrap();
+    eventually(SOON, || is_stopped(lockyard));
+    eventually(SOON, || is_gone(command));
+    writeln!(keys).unwrap();
+    run.hears_of("status 123");
+    assert_eq!(run.code(), Some(0));
 }
 
 #[tokio::test]

@@ -89,6 +89,16 @@ impl Process {
         assert_eq!(self.next(), line);
     }
 
+    /// Waits for a line with this text.
+    #[track_caller]
+    pub(crate) fn hears_of(&self, text: &str) {
+        while !self.next().contains(text) {}
+    }
+
+    pub(crate) fn id(&self) -> String {
+        self.child.id().to_string()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
@@ -104,8 +114,12 @@ impl Process {
         let children = std::fs::read_to_string(path).unwrap();
         assert!(!children.is_empty(), "it has started nothing");
         for child in children.split_whitespace() {
-            let child = Pid::from_raw(child.parse().unwrap()).unwrap();
-            kill_process(child, Signal::KILL).unwrap();
+            let pid = Pid::from_raw(child.parse().unwrap()).unwrap();
+            kill_process(pid, Signal::KILL).unwrap();
+            // A thread that is left keeps its pipes open.
+            let threads = format!("/proc/{child}/task");
+            let is_last = || std::fs::read_dir(&threads).map_or(true, |left| left.count() <= 1);
+            eventually(SOON, || is_gone(child) && is_last());
         }
     }
 
@@ -116,10 +130,7 @@ impl Process {
     /// Kills it when it sleeps, and so has done all that it does at the start.
     #[track_caller]
     pub(crate) fn kill_when_idle(&mut self) {
-        let stat = format!("/proc/{}/stat", self.child.id());
-        eventually(SOON, || {
-            std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "))
-        });
+        eventually(SOON, || is_idle(&self.id()));
         self.child.kill().unwrap();
         self.wait();
     }
@@ -148,6 +159,12 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Whether a process sleeps; lockyard does when it has done all that it does at the start.
+pub(crate) fn is_idle(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|stat| stat.contains(") S "))
 }
 
 /// Whether a process that is not ours has ended, or is a zombie that nobody has waited for yet.
