@@ -58,7 +58,11 @@ fn the_first_acquire_of_a_client_takes_one_round_trip() {
     let clients = std::thread::scope(|scope| {
         // The clients' own threads have to wait for their turn.
         for _ in 0..4 {
-            scope.spawn(|| while !connected.load(Relaxed) {});
+            scope.spawn(|| {
+                while !connected.load(Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
         }
         let connect = |_| runtime.block_on(Client::with_options(options(&proxy.url())));
         let clients: Vec<_> = (0..40).map(connect).collect();
