@@ -49,7 +49,7 @@ async fn what_makes_no_sense_is_refused_before_anything_is_sent() {
         for error in errors(&client.rate_limiter("x", SLOW), permits).await {
             assert_eq!(
                 error.to_string(),
-                format!("invalid number of permits for \"x\": {permits} is not between 1 and 5")
+                format!("invalid number of permits for \"x\": {permits} (at least 1, at most 5)")
             );
         }
     }

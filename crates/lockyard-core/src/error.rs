@@ -25,7 +25,7 @@ pub enum Error {
         lease: Duration,
     },
     /// A number of permits could never be granted.
-    #[error("invalid number of permits for {name:?}: {permits} is not between 1 and {most}")]
+    #[error("invalid number of permits for {name:?}: {permits} (at least 1, at most {most})")]
     InvalidPermits {
         /// The primitive's name.
         name: String,

@@ -11,6 +11,8 @@ const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 ///
 /// Between 10 ms and 10 years; fractions of a millisecond round up.
 /// A short lease frees the lock of a killed process soon; a long one outlasts longer pauses and outages.
+/// A hold that is granted to a waiter begins with the waiter timeout, if that is less, and has its lease from the first
+/// renewal on, a third of that later; so has one with a fixed lease, which is renewed this once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lease {

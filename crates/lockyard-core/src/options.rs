@@ -106,6 +106,7 @@ impl ClientOptions {
     /// time.
     ///
     /// More saves commands; less passes over killed waiters sooner and shortens the delay that a lost message causes.
+    /// It is also the longest that a hold lasts which is granted to a waiter, until its first renewal.
     /// Between 100 ms and an hour.
     /// Defaults to 10 s.
     #[must_use]

@@ -139,6 +139,7 @@ impl Lock {
     ///
     /// While the server cannot be reached it goes on trying; see [`try_acquire_for`](Self::try_acquire_for) for a
     /// bound.
+    /// A task that acquires what it holds already, and not as the same [`Owner`], waits for itself, for ever.
     ///
     /// Poll the future to its end or drop it: one that has been granted the lock but is kept unpolled holds it, and a
     /// renewed lease goes on being renewed.

@@ -185,7 +185,8 @@ impl RwLock {
 
     /// Acquires the lock to write, and waits as long as it takes.
     ///
-    /// It waits for all who hold, and behind whoever waits already.
+    /// It waits for all who hold, and behind whoever waits already; so a task that reads or writes already, and not as
+    /// the same [`Owner`], waits for itself, for ever.
     ///
     /// # Redis
     ///

@@ -39,6 +39,9 @@ pub struct Client {
 impl Client {
     /// Connects to the server at a URL, within the operation timeout of 3 s.
     ///
+    /// It tries once: while the server is away there is no client, and a service that is to start then tries again.
+    /// From then on connections that end are made anew in the background.
+    ///
     /// See [`ClientOptions::from_url`] for what a URL may be.
     ///
     /// # Cancel safety

@@ -9,17 +9,23 @@
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), lockyard::Error> {
 //! let client = Client::connect("redis://127.0.0.1:6379").await?;
-//! let stock = client.lock("stock:42");
-//!
-//! let guard = stock.acquire().await?; // waits its turn; renewed until released
-//! guard.run(sell(42)).await?; // the sale stops if the lease is lost
-//! guard.release().await?;
-//!
-//! if let Some(guard) = stock.try_acquire_for(Duration::from_millis(200)).await? {
-//!     guard.run(sell(42)).await?;
-//! } // dropped: released in the background
-//! # Ok(())
+//! let sold = sell_twice(&client).await;
+//! client.shutdown().await?; // waits for what is released in the background
+//! sold
 //! # }
+//!
+//! async fn sell_twice(client: &Client) -> Result<(), lockyard::Error> {
+//!     let stock = client.lock("stock:42");
+//!
+//!     let guard = stock.acquire().await?; // waits its turn; renewed until released
+//!     guard.run(sell(42)).await?; // the sale stops if the lease is lost
+//!     guard.release().await?;
+//!
+//!     if let Some(guard) = stock.try_acquire_for(Duration::from_millis(200)).await? {
+//!         guard.run(sell(42)).await?; // `.await??` if the section can fail itself
+//!     } // dropped: released in the background
+//!     Ok(())
+//! }
 //! ```
 //!
 //! Bind each guard to a name: `stock.try_acquire().await?;` and `let _ = stock.acquire().await?;` drop it, and so
@@ -53,8 +59,9 @@
 //! * **Exclusion while the lease lasts**: on one server two owners never hold the same lock at once.
 //! * **A holder always knows**: [`LockGuard::state`] needs no I/O, counts suspended time, and says [`HoldState::Lost`]
 //!   before anybody else can hold, with the exceptions above. Lost stays lost.
-//! * **Nothing is left behind**: dropped futures, panics and dropped guards release at once; after a killed process, or
-//!   a lost reply, every hold is gone one lease later at the latest, and every place in a queue when its turn comes.
+//! * **Nothing is left behind**: dropped futures, panics and dropped guards release at once, in the background, for
+//!   which [`Client::shutdown`] waits; after a process that was killed, or ended without it, or a lost reply, every hold
+//!   is gone one lease later at the latest, and every place in a queue when its turn comes.
 //! * **A command that comes twice, or late, does no harm**, and nothing it does outlives the operation timeout; only a
 //!   rate's permits, and a semaphore's limit that was set or added to, stay.
 //! * **Waiting costs next to nothing**: one small command every third of the waiter timeout for all waiters of a client
@@ -64,7 +71,8 @@
 //! # Owners and nested calls
 //!
 //! A hold belongs to an [`Owner`].
-//! Outside any scope each acquire has a fresh one: not reentrant, always safe.
+//! Outside any scope each acquire has a fresh one: not reentrant, always safe; a second acquire waits for the first to
+//! be released, in the same task for ever.
 //! Inside [`Owner::scope`] all acquires share one, and acquiring what it already holds raises its hold count:
 //!
 //! ```no_run
@@ -94,6 +102,10 @@
 //! A [`Lease::Renewed`] is renewed by the watchdog, a thread of its own, every third of its length until release; so
 //! the lease says how long others wait after a crash, not how long the section may take.
 //! A [`Lease::Fixed`] ends by itself, unless [extended](LockGuard::extend).
+//!
+//! Whoever is granted a hold while it waits has it for the [waiter timeout](ClientOptions::waiter_timeout) at first, if
+//! that is less than its lease, so that one who does not hear of it is not waited for any longer; the first renewal, a
+//! third of that later, makes it the whole lease.
 //!
 //! # Waiting
 //!

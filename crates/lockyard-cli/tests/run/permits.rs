@@ -97,7 +97,7 @@ async fn permits_that_can_never_be_had_are_an_error() {
         ("x", "3/2", "of 2 permits a command can take 1 to 2, not 3"),
         ("x", "0/2", "1 to 2, not 0"),
         ("x", "two", "expected N/M, such as 1/3"),
-        ("stored", "2/5", "2 is not between 1 and 1"),
+        ("stored", "2/5", "2 (at least 1, at most 1)"),
     ] {
         let output = output(run(
             &server.url(),
