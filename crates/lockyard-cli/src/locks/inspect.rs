@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::cli;
 use crate::locks::facts::{self, Holder, Permit, Reader, Waiter};
 use crate::locks::kind::Kind;
-use crate::locks::look::Seen;
+use crate::locks::look::{Seen, hint};
 use crate::locks::options::InspectOptions;
 use crate::locks::view::{self, ms};
 
@@ -55,6 +55,7 @@ enum Facts {
 pub(crate) async fn inspect(options: &InspectOptions) -> anyhow::Result<ExitCode> {
     let client = options.server.connect(Lease::default()).await?;
     let seen = Seen::look(&client, options.kind, &options.name).await?;
+    let is_idle = seen.is_idle();
     let document = Document {
         kind: options.kind,
         name: &options.name,
@@ -64,6 +65,9 @@ pub(crate) async fn inspect(options: &InspectOptions) -> anyhow::Result<ExitCode
         view::print_json(&document)?;
     } else {
         cli::print(&document.page())?;
+        if is_idle {
+            hint(&client, options.kind, &options.name).await;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use clap::ValueEnum;
 use lockyard::{Client, Error, LockInfo, Rate, RateLimiterInfo, RwLockInfo, SemaphoreInfo};
 
+use crate::cli::complain;
 use crate::locks::kind::Kind;
+use crate::locks::view;
 
 /// What was seen, by kind.
 #[derive(Debug)]
@@ -28,5 +31,33 @@ impl Seen {
             Kind::Latch => Self::Latch(client.latch(name).count().await?),
             Kind::Rate => Self::Rate(client.rate_limiter(name, rate).inspect().await?),
         })
+    }
+
+    /// Whether nobody has or wants anything of it.
+    pub(crate) fn is_idle(&self) -> bool {
+        match self {
+            Self::Lock(info) => info.holders.is_empty() && info.waiting == 0,
+            Self::Rw(info) => {
+                info.writers.is_empty() && info.readers.is_empty() && info.waiting == 0
+            }
+            Self::Semaphore(info) => info.held == 0 && info.waiting == 0,
+            Self::Latch(count) => *count == 0,
+            Self::Rate(info) => info.owed == 0,
+        }
+    }
+}
+
+/// Tells on standard error of what else has this name and is in use, for it may have been meant.
+pub(crate) async fn hint(client: &Client, kind: Kind, name: &str) {
+    for other in Kind::value_variants()
+        .iter()
+        .filter(|other| **other != kind)
+    {
+        // What cannot be looked at was not asked for.
+        let seen = Seen::look(client, *other, name).await;
+        if seen.is_ok_and(|seen| !seen.is_idle()) {
+            let (name, word) = (view::printable(name), other.word());
+            complain(&format!("{name} is in use as another kind: --kind {word}"));
+        }
     }
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::cli::{complain, print};
 use crate::locks::facts::{Holder, Reader};
 use crate::locks::kind::{Kind, Lockable};
+use crate::locks::look::hint;
 use crate::locks::options::UnlockOptions;
 use crate::locks::view;
 
@@ -43,6 +44,9 @@ pub(crate) async fn unlock(options: &UnlockOptions) -> anyhow::Result<ExitCode> 
         view::print_json(&document)?;
     } else {
         document.report()?;
+        if !document.released && document.is_idle() {
+            hint(&client, document.kind, name).await;
+        }
     }
     Ok(if document.released {
         ExitCode::SUCCESS
@@ -65,6 +69,10 @@ impl<'a> Document<'a> {
             holders: holders.iter().map(Holder::new).collect(),
             readers: readers.map(|readers| readers.iter().map(Reader::new).collect()),
         }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.holders.is_empty() && self.readers.as_ref().is_none_or(Vec::is_empty)
     }
 
     fn report(&self) -> anyhow::Result<()> {

@@ -212,3 +212,24 @@ async fn inspect_tells_of_latches_and_rates() {
         );
     }
 }
+
+// Red without `hint`.
+#[tokio::test]
+async fn who_asks_for_another_kind_is_told_of_those_in_use() {
+    let server = Server::start().unwrap();
+    let client = client(&server).await;
+    client.latch("x").try_set_count(4).await.unwrap();
+    let permit = client.semaphore("x", 3).acquire().await.unwrap();
+    let hints = "lockyard: x is in use as another kind: --kind semaphore\n\
+                 lockyard: x is in use as another kind: --kind latch\n";
+    let output = call(&server, &["inspect", "x"]);
+    assert_eq!(text(&output.stdout), "nobody holds x\nnobody waits for x\n");
+    assert_eq!(text(&output.stderr), hints);
+    let output = call(&server, &["unlock", "x", "--force"]);
+    assert_eq!(code(&output), Some(1));
+    let nobody = "lockyard: nobody holds x\n";
+    assert_eq!(text(&output.stderr), format!("{nobody}{hints}"));
+    let output = call(&server, &["inspect", "x", "--kind", "latch"]);
+    assert_eq!(text(&output.stderr), "");
+    drop(permit);
+}
