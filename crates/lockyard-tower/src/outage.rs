@@ -22,6 +22,8 @@ use tokio::time::Instant;
 ///
 /// There will be no third policy, so a `match` needs no other arm.
 ///
+/// A client is made only while its server is there, so neither helps a service to start without it.
+///
 /// A server that answers is not away: no permit, a name that is invalid, and data of another type under the key refuse
 /// a request under both policies, so nobody gets round a limit by what is in the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
