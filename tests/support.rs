@@ -6,6 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use lockyard::{Client, ClientOptions, Error, Owner};
+use lockyard_core::__private::changed_script;
 use lockyard_lua::{latch, lock, rate, rw, semaphore};
 use lockyard_testkit::{Server, eventually_async, redis};
 use tokio::task::JoinHandle;
@@ -220,8 +221,8 @@ impl Script {
     ];
 
     /// One for each family.
-    fn texts(self) -> &'static [&'static str] {
-        match self {
+    fn texts(self) -> impl Iterator<Item = &'static str> {
+        let texts: &[&'static str] = match self {
             Self::Acquire => &[lock::ACQUIRE, rw::ACQUIRE, semaphore::ACQUIRE],
             Self::Renew => &[lock::RENEW, rw::RENEW, semaphore::RENEW],
             Self::Release => &[lock::RELEASE, rw::RELEASE, semaphore::RELEASE],
@@ -231,13 +232,14 @@ impl Script {
             Self::Count => &[latch::COUNT],
             Self::Down => &[latch::DOWN],
             Self::Limit => &[semaphore::LIMIT],
-        }
+        };
+        texts.iter().copied().map(changed_script)
     }
 
     /// Matches every call of this script, of any family.
     pub(crate) fn calls(self) -> impl Fn(&[Vec<u8>]) -> bool + Send + 'static {
-        let known = |text: &&str| [fred::util::sha1_hash(text), (*text).to_owned()];
-        let known: Vec<[String; 2]> = self.texts().iter().map(known).collect();
+        let known = |text: &str| [fred::util::sha1_hash(text), text.to_owned()];
+        let known: Vec<[String; 2]> = self.texts().map(known).collect();
         move |words| {
             let by = ["EVALSHA", "EVAL"]
                 .iter()

@@ -1,3 +1,4 @@
+use lockyard_core::__private::changed_script;
 use lockyard_lua::{lock, rw, semaphore};
 
 /// Whose scripts are called.
@@ -19,35 +20,35 @@ impl Family {
     }
 
     pub(crate) fn acquire(self) -> &'static str {
-        match self {
+        changed_script(match self {
             Self::Lock => lock::ACQUIRE,
             Self::Rw => rw::ACQUIRE,
             Self::Semaphore => semaphore::ACQUIRE,
-        }
+        })
     }
 
     pub(crate) fn renew(self) -> &'static str {
-        match self {
+        changed_script(match self {
             Self::Lock => lock::RENEW,
             Self::Rw => rw::RENEW,
             Self::Semaphore => semaphore::RENEW,
-        }
+        })
     }
 
     pub(crate) fn release(self) -> &'static str {
-        match self {
+        changed_script(match self {
             Self::Lock => lock::RELEASE,
             Self::Rw => rw::RELEASE,
             Self::Semaphore => semaphore::RELEASE,
-        }
+        })
     }
 
     pub(crate) fn inspect(self) -> &'static str {
-        match self {
+        changed_script(match self {
             Self::Lock => lock::INSPECT,
             Self::Rw => rw::INSPECT,
             Self::Semaphore => semaphore::INSPECT,
-        }
+        })
     }
 
     /// What its keys are called besides; not each family has the last.

@@ -27,6 +27,7 @@ mod plan;
 mod run;
 mod server;
 mod shrink;
+mod survivors;
 mod tasks;
 mod trace;
 mod trouble;
@@ -41,6 +42,7 @@ pub use crate::mutants::{Mutant, mutants};
 pub use crate::plan::Plan;
 pub use crate::run::{Outcome, run};
 pub use crate::shrink::shrink;
+pub use crate::survivors::{SURVIVORS, survivor};
 pub use crate::trace::Line;
 
 /// The examples of the README, compiled; here, for this crate is not published and sees all that they use.

@@ -5,6 +5,8 @@
     reason = "a command-line tool talks to its user there"
 )]
 
+mod mutate;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::process::ExitCode;
@@ -13,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
-use simulation::{Breach, Fault, Mutant, Plan, lines, mutants, run, shrink};
+use simulation::{Breach, Fault, Plan, run, shrink};
 
 #[derive(Parser)]
 #[command(
@@ -33,7 +35,7 @@ enum Command {
     /// checked, such as that one owner holds at most; `tests/simulation/law.rs` lists them.
     Simulate(Simulate),
     /// Breaks the scripts and core on purpose, and tells how many seeds it takes to notice each breakage.
-    Mutate(Mutate),
+    Mutate(mutate::Mutate),
 }
 
 #[derive(Args)]
@@ -71,19 +73,6 @@ struct Size {
     locks: usize,
 }
 
-#[derive(Args)]
-struct Mutate {
-    /// How many seeds each breakage gets.
-    #[arg(long, default_value_t = 1000, value_parser = at_least_one::<u64>)]
-    seeds: u64,
-    /// Deletes and negates each line of the scripts in turn as well.
-    #[arg(long)]
-    lines: bool,
-    /// Takes only every so many-th breakage.
-    #[arg(long, default_value_t = 1, value_parser = at_least_one::<usize>)]
-    every: usize,
-}
-
 fn at_least_one<T: FromStr<Err: fmt::Display> + Default + PartialEq>(
     text: &str,
 ) -> Result<T, String> {
@@ -97,7 +86,7 @@ fn at_least_one<T: FromStr<Err: fmt::Display> + Default + PartialEq>(
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Simulate(arguments) => simulate(&arguments),
-        Command::Mutate(arguments) => Ok(mutate(&arguments)),
+        Command::Mutate(arguments) => mutate::mutate(&arguments),
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error}");
@@ -194,41 +183,5 @@ fn show(plan: &Plan, found: Option<&Breach>) -> ExitCode {
             ExitCode::FAILURE
         }
         None => ExitCode::SUCCESS,
-    }
-}
-
-fn mutate(arguments: &Mutate) -> ExitCode {
-    let mut all = mutants();
-    if arguments.lines {
-        all.extend(lines());
-    }
-    let all: Vec<Mutant> = all.into_iter().step_by(arguments.every).collect();
-    let mut survivors = 0;
-    for mutant in &all {
-        let noticed = (0..arguments.seeds).find_map(|seed| {
-            let plan = Plan {
-                mutant: Some(mutant.clone()),
-                ..Plan::mixed(seed)
-            };
-            run(&plan, false).breach.map(|breach| (seed + 1, breach))
-        });
-        match noticed {
-            Some((seeds, breach)) => println!("{seeds:>6} seeds  {:<55} {breach:.90}", mutant.name),
-            None => {
-                survivors += 1;
-                println!("  not noticed  {}", mutant.name);
-            }
-        }
-    }
-    let noticed = all.len() - survivors;
-    println!(
-        "{noticed} of {} noticed, {:.1} %",
-        all.len(),
-        100.0 * noticed as f64 / all.len() as f64
-    );
-    if survivors == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use lockyard_core::__private::Script;
-use lockyard_lua::{lock, rw, semaphore};
+use lockyard_core::__private::{Call, Script};
+use lockyard_lua::{latch, lock, rate, rw, semaphore};
+use lockyard_memory::__private::Store;
 use parking_lot::Mutex;
 
 /// A breakage.
@@ -17,10 +18,8 @@ pub struct Mutant {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// A text in every script that has it.
-    Lua(&'static str, &'static str),
-    /// A line of one script, and what stands there instead.
-    Line(&'static str, usize, String),
+    /// A text in every script that has it, and what stands there instead.
+    Lua(String, String),
     /// A switch in core.
     Rust(&'static str),
 }
@@ -31,11 +30,12 @@ pub(crate) struct Texts(BTreeMap<&'static str, Arc<Script>>);
 /// Texts that were changed once, for they stay for ever.
 static CHANGED: LazyLock<Mutex<BTreeMap<String, Arc<Script>>>> = LazyLock::new(Mutex::default);
 
-pub(crate) const SCRIPTS: [(&str, &str); 14] = [
-    ("acquire", lock::ACQUIRE),
-    ("renew", lock::RENEW),
-    ("release", lock::RELEASE),
-    ("inspect", lock::INSPECT),
+/// Those that are simulated.
+const SCRIPTS: [(&str, &str); 14] = [
+    ("lock acquire", lock::ACQUIRE),
+    ("lock renew", lock::RENEW),
+    ("lock release", lock::RELEASE),
+    ("lock inspect", lock::INSPECT),
     ("rw acquire", rw::ACQUIRE),
     ("rw renew", rw::RENEW),
     ("rw release", rw::RELEASE),
@@ -48,10 +48,23 @@ pub(crate) const SCRIPTS: [(&str, &str); 14] = [
     ("semaphore exchange", semaphore::EXCHANGE),
 ];
 
+const OTHERS: [(&str, &str); 5] = [
+    ("latch set", latch::SET),
+    ("latch count", latch::COUNT),
+    ("latch down", latch::DOWN),
+    ("rate take", rate::TAKE),
+    ("rate inspect", rate::INSPECT),
+];
+
+/// All, by what they are called.
+pub(crate) fn scripts() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SCRIPTS.into_iter().chain(OTHERS)
+}
+
 impl Texts {
     pub(crate) fn new(mutant: Option<&Mutant>) -> Self {
-        let changed = |(name, text): (&str, &'static str)| {
-            let text = mutant.map_or_else(|| text.to_owned(), |mutant| mutant.text(name, text));
+        let changed = |(_, text): (&str, &'static str)| {
+            let text = mutant.map_or_else(|| text.to_owned(), |mutant| mutant.text(text));
             let mut changed = CHANGED.lock();
             let script = changed
                 .entry(text)
@@ -72,23 +85,58 @@ impl Texts {
 }
 
 impl Mutant {
-    fn text(&self, name: &str, text: &str) -> String {
+    /// One that changes each script, and nothing of what it does.
+    #[must_use]
+    pub fn comment() -> Self {
+        let code = "local call = redis.call\n";
+        Self {
+            name: "a comment".to_owned(),
+            change: Change::Lua(code.to_owned(), format!("-- A comment.\n{code}")),
+        }
+    }
+
+    fn text(&self, text: &str) -> String {
         match &self.change {
             Change::Lua(from, to) => text.replace(from, to),
-            Change::Line(script, number, line) if *script == name => {
-                let lines = text.lines().enumerate();
-                let changed = lines.map(|(at, old)| if at == *number { line } else { old });
-                changed.collect::<Vec<_>>().join("\n")
-            }
-            Change::Line(..) | Change::Rust(_) => text.to_owned(),
+            Change::Rust(_) => text.to_owned(),
         }
+    }
+
+    /// The scripts that it changes, as they are and as they become.
+    #[must_use]
+    pub fn changed(&self) -> Vec<[String; 2]> {
+        let both = scripts().map(|(_, text)| [text.to_owned(), self.text(text)]);
+        both.filter(|[old, new]| old != new).collect()
     }
 
     /// Whether it changes anything: a text in Lua may not be there any more.
     #[must_use]
     pub fn changes(&self) -> bool {
-        let is_changed = |(name, text): &(&str, &str)| self.text(name, text) != *text;
+        matches!(self.change, Change::Rust(_)) || !self.changed().is_empty()
+    }
+
+    /// Whether a simulation runs what it changes.
+    #[must_use]
+    pub fn is_simulated(&self) -> bool {
+        let is_changed = |(_, text): &(&str, &str)| self.text(text) != *text;
         matches!(self.change, Change::Rust(_)) || SCRIPTS.iter().any(is_changed)
+    }
+
+    /// Whether what it makes of the scripts is Lua.
+    #[must_use]
+    pub fn is_lua(&self) -> bool {
+        self.changed().into_iter().all(|[_, text]| {
+            let script = Script::new(text.leak());
+            let call = Call {
+                script: &script,
+                keys: &[],
+                args: &[],
+            };
+            let (answer, _) = Store::default().run(call, 0);
+            answer
+                .err()
+                .is_none_or(|error| !error.message().contains("Error compiling script"))
+        })
     }
 
     /// Switches it on in this thread; off without one.
@@ -221,7 +269,7 @@ const RUST: [&str; 13] = [
 pub fn mutants() -> Vec<Mutant> {
     let lua = LUA.iter().map(|(name, from, to)| Mutant {
         name: (*name).to_owned(),
-        change: Change::Lua(from, to),
+        change: Change::Lua((*from).to_owned(), (*to).to_owned()),
     });
     let rust = RUST.iter().map(|name| Mutant {
         name: (*name).to_owned(),

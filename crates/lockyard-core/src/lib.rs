@@ -65,7 +65,7 @@ pub mod __private {
     pub use crate::acquire::Wait;
     pub use crate::backend::{Arg, Backend, BoxFuture, Call, Event, Fault, Lane, Moment, Reply};
     #[cfg(feature = "breakages")]
-    pub use crate::breakages::set as break_core;
+    pub use crate::breakages::{changed as changed_script, set as break_core};
     pub use crate::counter::{Counted, Counter, Counting};
     pub use crate::exchange::exchange;
     pub use crate::handle::Handle;

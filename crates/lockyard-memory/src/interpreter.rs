@@ -2,10 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 use lockyard_core::__private::{Arg, Call, Reply, Script};
 use lockyard_core::ServerError;
-use mlua::{ChunkMode, Function, IntoLua, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
+use mlua::{
+    ChunkMode, Error, Function, HookTriggers, IntoLua, Lua, LuaOptions, MultiValue, StdLib, Table,
+    Value, VmState,
+};
 use parking_lot::Mutex;
 
 use crate::failure;
@@ -23,7 +28,12 @@ pub(crate) struct Interpreter {
     /// By SHA-1.
     scripts: BTreeMap<String, Compiled>,
     session: Arc<Mutex<Session>>,
+    /// How many millions of instructions the script that runs has had.
+    millions: Arc<AtomicU32>,
 }
+
+/// How many a script may have; where a server would say BUSY, a test is to end.
+const MILLIONS: u32 = 200;
 
 #[derive(Clone)]
 struct Compiled {
@@ -35,9 +45,18 @@ impl Interpreter {
     pub(crate) fn new(session: Arc<Mutex<Session>>) -> mlua::Result<Self> {
         let libraries = StdLib::STRING | StdLib::TABLE | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::default())?;
+        let millions = Arc::new(AtomicU32::new(0));
+        let count = millions.clone();
+        let each_million = HookTriggers::new().every_nth_instruction(1_000_000);
+        lua.set_hook(each_million, move |_, _| {
+            match count.fetch_add(1, Relaxed) < MILLIONS {
+                true => Ok(VmState::Continue),
+                false => Err(Error::runtime("a script does not come to its end")),
+            }
+        })?;
         let data = session.clone();
         let call = lua.create_function(move |_, words: MultiValue| {
-            data.lock().command(&words).map_err(mlua::Error::external)
+            data.lock().command(&words).map_err(Error::external)
         })?;
         let data = session.clone();
         let attempt = lua.create_function(move |lua, words: MultiValue| {
@@ -56,6 +75,7 @@ impl Interpreter {
             globals,
             scripts: BTreeMap::new(),
             session,
+            millions,
         })
     }
 
@@ -63,6 +83,7 @@ impl Interpreter {
     pub(crate) fn run(&mut self, call: Call<'_>) -> Result<Reply, ServerError> {
         let compiled = self.compiled(call.script)?;
         self.session.lock().read_only = compiled.read_only;
+        self.millions.store(0, Relaxed);
         let reply = self
             .set_arguments(call)
             .and_then(|()| compiled.function.call(()))
