@@ -106,8 +106,11 @@ impl Suite {
             .output()
             .map_err(|error| error.to_string())?;
         let told = String::from_utf8_lossy(&build.stderr);
-        let (_, program) = told.rsplit_once('(').ok_or_else(|| told.to_string())?;
-        let (program, _) = program.split_once(')').ok_or_else(|| told.to_string())?;
+        // Another package has tests of this name as well.
+        let program = told
+            .split_once(" main.rs (")
+            .and_then(|(_, rest)| rest.split_once(')'));
+        let (program, _) = program.ok_or_else(|| told.to_string())?;
         let program = fs::canonicalize(program).map_err(|error| format!("{program}: {error}"))?;
         let scripts = std::env::temp_dir().join(format!("lockyard-scripts-{}", std::process::id()));
         let suite = Self { program, scripts };

@@ -145,10 +145,12 @@ impl Seat {
         }
     }
 
-    /// The one that asks has no answer yet.
+    /// If it asks for all, there is no answer yet.
     pub(crate) fn troubled(&self, fault: &Fault) {
         self.core.with(|state| {
-            if let Some(room) = state.rooms.rooms.get_mut(&self.door) {
+            if let Some(room) = state.rooms.rooms.get_mut(&self.door)
+                && room.place == Place::Asked(self.arrival.1)
+            {
                 room.trouble = Some(fault.clone());
             }
         });
@@ -157,24 +159,20 @@ impl Seat {
     /// The id that it asked for stands in the queue, and the task with others in the room; whether by that place, `None`
     /// if it does not wait any more.
     pub(crate) fn queued(&mut self, seq: u64) -> Option<bool> {
-        let (door, arrival) = (&self.door, self.arrival);
-        let alone = matches!(self.part, Part::Alone);
+        let (door, now) = (&self.door, self.core.now());
         let (told, placed) = self.core.with(|state| {
-            let id = state.ids.get_mut(&seq)?;
-            let Phase::Queued(waiter, _) = &mut id.phase else {
-                return None;
-            };
-            if let Some(room) = state.rooms.rooms.get_mut(door)
-                && (alone || matches!(room.place, Place::Queued(_)))
-            {
-                // Somebody else's place was there before.
-                return Some((room.join(arrival), false));
-            }
-            *waiter = Waiter::Room;
+            let mine = state.ticket(seq)?;
             let room = state.rooms.rooms.entry(door.clone()).or_default();
             room.trouble = None;
-            let told = room.join(arrival);
-            state.set_place(door, Place::Queued(seq));
+            let told = room.join(self.arrival);
+            // Several may have asked; the first place in the queue is that of all.
+            if let Place::Queued(other) = room.place {
+                if state.ticket(other).is_some_and(|ticket| ticket <= mine) {
+                    return Some((told, false));
+                }
+                state.abandon(other, now);
+            }
+            state.take_place(door, seq);
             Some((told, true))
         })?;
         self.part = Part::Waits(told);
@@ -240,7 +238,25 @@ fn door(spec: &Spec, terms: Terms) -> Door {
 }
 
 impl State {
-    /// Notes how a room comes to a place, and sees to it that nobody asks for too long.
+    /// Where an id stands in the queue, if it does.
+    fn ticket(&self, seq: u64) -> Option<u64> {
+        match self.ids.get(&seq)?.phase {
+            Phase::Queued(_, ticket) => Some(ticket),
+            _ => None,
+        }
+    }
+
+    /// Makes the place of an id that of a room.
+    fn take_place(&mut self, door: &Door, seq: u64) {
+        self.set_place(door, Place::Queued(seq));
+        if let Some(id) = self.ids.get_mut(&seq)
+            && let Phase::Queued(waiter, _) = &mut id.phase
+        {
+            *waiter = Waiter::Room;
+        }
+    }
+
+    /// Changes how a room comes to a place; whoever asked is no longer waited for.
     fn set_place(&mut self, door: &Door, place: Place) {
         let Some(room) = self.rooms.rooms.get_mut(door) else {
             return;
