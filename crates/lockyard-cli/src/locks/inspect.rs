@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use lockyard::{Lease, LockInfo, RwLockInfo, SemaphoreInfo};
 use serde::Serialize;
 
@@ -66,7 +67,9 @@ pub(crate) async fn inspect(options: &InspectOptions) -> anyhow::Result<ExitCode
     } else {
         cli::print(&document.page())?;
         if is_idle {
-            hint(&client, options.kind, &options.name).await;
+            let others = Kind::value_variants().iter().copied();
+            let others = others.filter(|other| *other != options.kind);
+            hint(&client, others, &options.name).await;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use clap::ValueEnum;
 use lockyard::{Client, Error, LockInfo, Rate, RateLimiterInfo, RwLockInfo, SemaphoreInfo};
 
 use crate::cli::complain;
@@ -48,13 +47,10 @@ impl Seen {
 }
 
 /// Tells on standard error of what else has this name and is in use, for it may have been meant.
-pub(crate) async fn hint(client: &Client, kind: Kind, name: &str) {
-    for other in Kind::value_variants()
-        .iter()
-        .filter(|other| **other != kind)
-    {
+pub(crate) async fn hint(client: &Client, others: impl IntoIterator<Item = Kind>, name: &str) {
+    for other in others {
         // What cannot be looked at was not asked for.
-        let seen = Seen::look(client, *other, name).await;
+        let seen = Seen::look(client, other, name).await;
         if seen.is_ok_and(|seen| !seen.is_idle()) {
             let (name, word) = (view::printable(name), other.word());
             complain(&format!("{name} is in use as another kind: --kind {word}"));

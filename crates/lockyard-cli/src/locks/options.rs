@@ -51,7 +51,7 @@ With --json it is one object with kind, name, and
     owed          permits that were taken and are not yet paid back by time
     clears_in_ms  after what time none are
 
-Of a name that nobody holds or waits for, standard error says if another kind of it is in use.
+Without --json, standard error says of a name that is not in use as this kind as which it is.
 
 Exit status: 0 if the server answered, 2 if it did not.
 

@@ -45,7 +45,9 @@ pub(crate) async fn unlock(options: &UnlockOptions) -> anyhow::Result<ExitCode> 
     } else {
         document.report()?;
         if !document.released && document.is_idle() {
-            hint(&client, document.kind, name).await;
+            let others = [Kind::Lock, Kind::Rw].into_iter();
+            let others = others.filter(|other| *other != document.kind);
+            hint(&client, others, name).await;
         }
     }
     Ok(if document.released {

@@ -98,11 +98,12 @@ async fn supervise(
             return Ok(if missing { NOT_FOUND } else { NOT_STARTED });
         }
     };
-    if let Err(error) = watcher.watch(job.target, options.grace, guard.remaining()) {
+    let left = guard.remaining();
+    if let Err(error) = watcher.watch(job.target, options.grace, left) {
         job.end(options.grace).await?;
         return Err(error);
     }
-    let mut beat = Instant::now();
+    let mut beat = Instant::now() + left / 3;
     let code = loop {
         tokio::select! {
             biased;
@@ -110,7 +111,7 @@ async fn supervise(
             () = guard.lost() => {
                 complain(&format!("the hold of {:?} is lost, and {program} is ended", guard.name()));
                 // The command has its grace from now, whether or not this process is paused in between.
-                let _ = watcher.watch(job.target, options.grace, options.grace);
+                let _ = watcher.watch_end(job.target, options.grace);
                 job.end(options.grace).await?;
                 break LOST;
             }

@@ -4,7 +4,7 @@
 //! each signal is passed on.
 //! In the foreground of a terminal both are in one group, and what the terminal sends reaches both: that is not passed
 //! on.
-//! What a process sends is; the system does not tell whether it was sent to this process or to the whole group, and
+//! What a process sends is, where the system says who sent it (macOS does not); the system does not tell whether it was sent to this process or to the whole group, and
 //! then the command gets it twice.
 
 use std::fs::{self, File};
@@ -71,7 +71,7 @@ impl Signals {
     ///
     /// # Cancel safety
     ///
-    /// None gets lost; but two of a kind may come as one, as everywhere.
+    /// None gets lost; but two of a kind may come as one, as everywhere, and of two kinds the later first.
     pub(crate) async fn next(&mut self) -> Received {
         loop {
             let origin = self.stream.next().await;

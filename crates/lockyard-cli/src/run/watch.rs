@@ -25,11 +25,11 @@ use crate::run::job::{PAUSE, Target};
 
 /// The hidden command that is the second process.
 const COMMAND: &str = "watch";
-/// What the second process is told: nobody is to be ended any more.
-const DONE: &str = "done";
+/// What stands in place of a grace that is running already.
+const RUNNING: &str = "-";
 
-/// How much later than the process under watch, which ends the command itself if it can, this one does.
-const LATE: Duration = Duration::from_millis(250);
+/// Twice so much later than the process under watch, which ends the command itself if it can, this one does.
+const LATE: Duration = Duration::from_millis(125);
 
 /// The second process, seen from the first; unless it is dismissed, it ends the command when this is dropped.
 #[derive(Debug)]
@@ -60,13 +60,21 @@ impl Watcher {
         grace: Duration,
         left: Duration,
     ) -> anyhow::Result<()> {
+        self.write(target, &ms(grace).to_string(), left)
+    }
+
+    /// Has the target, which was asked to end, killed after a time, whatever becomes of this process.
+    pub(crate) fn watch_end(&mut self, target: Target, grace: Duration) -> anyhow::Result<()> {
+        self.write(target, RUNNING, grace)
+    }
+
+    fn write(&mut self, target: Target, grace: &str, left: Duration) -> anyhow::Result<()> {
         let (kind, pid) = match target {
             Target::Group(pid) => ("group", pid),
             Target::Process(pid) => ("process", pid),
         };
-        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let (pid, grace_ms, left_ms) = (pid.as_raw_nonzero(), ms(grace), ms(left));
-        let line = format!("{kind} {pid} {grace_ms} {left_ms}\n");
+        let (pid, left_ms) = (pid.as_raw_nonzero(), ms(left));
+        let line = format!("{kind} {pid} {grace} {left_ms}\n");
         match self.input.write_all(line.as_bytes()) {
             // It stands still itself, and has many lines to read.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
@@ -74,12 +82,16 @@ impl Watcher {
         }
     }
 
-    /// Lets it end, for the command has ended.
+    /// Ends it, for the command has ended; also if it stands still, as the lock is to be released.
     pub(crate) fn dismiss(mut self) {
-        // These fail only if it has been killed.
-        let _ = writeln!(self.input, "{DONE}");
+        // These fail only if it has ended.
+        let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What the second process does: it waits for the end of the first, or for its silence.
@@ -91,34 +103,42 @@ pub(crate) fn watch() -> anyhow::Result<ExitCode> {
             let _ = sender.send(line);
         }
     });
-    let (mut watched, mut left) = (None, Duration::MAX);
+    let (mut watched, mut heard, mut left) = (None, Instant::now(), Duration::MAX);
     let reason = loop {
-        let line = match lines.recv_timeout(left) {
+        // If this process itself stood still, what was written meanwhile gets a moment to come through.
+        let line = lines
+            .recv_timeout(left.saturating_add(LATE))
+            .or_else(|_| lines.recv_timeout(LATE));
+        let line = match line {
             Ok(line) => line.context("cannot read what to watch")?,
             Err(RecvTimeoutError::Disconnected) => break "is gone before its command",
             Err(RecvTimeoutError::Timeout) => break "stands still, and its lease is over",
         };
-        if line == DONE {
-            return Ok(ExitCode::SUCCESS);
-        }
         let order = parse(&line).with_context(|| format!("cannot watch {line:?}"))?;
         watched = Some((order.0, order.1));
-        left = order.2 + LATE;
+        (heard, left) = (Instant::now(), order.2);
     };
     if let Some((target, grace)) = watched {
         complain(&format!("`lockyard run` {reason}, so the command is ended"));
-        end(target, grace);
+        end(
+            target,
+            grace.unwrap_or_else(|| left.saturating_sub(heard.elapsed())),
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What to end, the grace, and what is left of the lease.
-fn parse(line: &str) -> Option<(Target, Duration, Duration)> {
+/// What to end, the grace unless it is running, and what is left of the lease or of the grace.
+fn parse(line: &str) -> Option<(Target, Option<Duration>, Duration)> {
     let mut words = line.split(' ');
     let kind = words.next()?;
     let pid = Pid::from_raw(words.next()?.parse().ok()?)?;
-    let mut time = || Some(Duration::from_millis(words.next()?.parse().ok()?));
-    let (grace, left) = (time()?, time()?);
+    let time = |word: &str| Some(Duration::from_millis(word.parse().ok()?));
+    let grace = match words.next()? {
+        RUNNING => None,
+        word => Some(time(word)?),
+    };
+    let left = time(words.next()?)?;
     match kind {
         "group" => Some((Target::Group(pid), grace, left)),
         "process" => Some((Target::Process(pid), grace, left)),

@@ -220,16 +220,18 @@ async fn who_asks_for_another_kind_is_told_of_those_in_use() {
     let client = client(&server).await;
     client.latch("x").try_set_count(4).await.unwrap();
     let permit = client.semaphore("x", 3).acquire().await.unwrap();
-    let hints = "lockyard: x is in use as another kind: --kind semaphore\n\
-                 lockyard: x is in use as another kind: --kind latch\n";
+    let writing = client.rw_lock("x").write().await.unwrap();
+    let hint = |kind| format!("lockyard: x is in use as another kind: --kind {kind}\n");
     let output = call(&server, &["inspect", "x"]);
     assert_eq!(text(&output.stdout), "nobody holds x\nnobody waits for x\n");
+    let hints = ["rw", "semaphore", "latch"].map(hint).concat();
     assert_eq!(text(&output.stderr), hints);
     let output = call(&server, &["unlock", "x", "--force"]);
     assert_eq!(code(&output), Some(1));
     let nobody = "lockyard: nobody holds x\n";
-    assert_eq!(text(&output.stderr), format!("{nobody}{hints}"));
+    // Of what it can take away.
+    assert_eq!(text(&output.stderr), nobody.to_owned() + &hint("rw"));
     let output = call(&server, &["inspect", "x", "--kind", "latch"]);
     assert_eq!(text(&output.stderr), "");
-    drop(permit);
+    drop((permit, writing));
 }

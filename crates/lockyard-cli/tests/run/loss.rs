@@ -236,6 +236,53 @@ fn a_stubborn_command_whose_lockyard_is_paused_is_killed_with_its_children() {
     eventually(SOON, || is_gone(&child));
 }
 
+// Red at times when the watch does not look once more for what was written while it stood still itself.
+#[tokio::test]
+async fn a_watch_that_stood_still_beyond_the_lease_ends_nothing() {
+    let server = Server::start().unwrap();
+    let lock = Client::connect(&server.url()).await.unwrap().lock("x");
+    let mut run = Process::start(run(&server.url(), &QUICK, "echo ready; exec sleep 3"));
+    run.hears("ready");
+    run.signal_watch(Signal::STOP);
+    let beyond = Duration::from_millis(1500);
+    eventually_async(SOON, async || {
+        lock.inspect().await.unwrap().holders[0].held_for > beyond
+    })
+    .await;
+    run.signal_watch(Signal::CONT);
+    assert_eq!(run.code(), Some(0));
+}
+
+// Red when the watch is waited for before the lock is released.
+#[tokio::test]
+async fn a_watch_that_stands_still_holds_up_no_release() {
+    let server = Server::start().unwrap();
+    let lock = Client::connect(&server.url()).await.unwrap().lock("x");
+    let mut run = Process::start(run(&server.url(), &QUICK, "echo ready; sleep 0.5"));
+    run.hears("ready");
+    run.signal_watch(Signal::STOP);
+    assert_eq!(run.code(), Some(0));
+    assert!(!lock.is_locked().await.unwrap());
+}
+
+// Red when the watch gives a grace of its own after the one that was running.
+#[tokio::test]
+async fn a_command_whose_lockyard_is_paused_after_a_loss_has_one_grace() {
+    let server = Server::start().unwrap();
+    let lock = Client::connect(&server.url()).await.unwrap().lock("x");
+    let script = "trap 'echo TERM' TERM; echo $$; while :; do sleep 0.02; done";
+    let options = ["--name", "x", "--grace", "4s"];
+    let paused = Process::start(run(&server.url(), &options, script));
+    let command = paused.next();
+    assert!(lock.force_release().await.unwrap());
+    paused.hears("TERM");
+    let start = Instant::now();
+    paused.signal(Signal::STOP);
+    eventually(SOON, || is_gone(&command));
+    let took = start.elapsed();
+    assert!(took < Duration::from_secs(7), "{took:?}");
+}
+
 #[tokio::test]
 async fn a_command_that_stands_still_keeps_its_lock() {
     let server = Server::start().unwrap();

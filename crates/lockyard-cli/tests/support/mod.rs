@@ -108,12 +108,23 @@ impl Process {
         kill_process_group(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Kills what it has started.
-    pub(crate) fn kill_children(&self) {
+    /// What it has started, the watch before the command.
+    fn children(&self) -> Vec<String> {
         let path = format!("/proc/{0}/task/{0}/children", self.child.id());
         let children = std::fs::read_to_string(path).unwrap();
         assert!(!children.is_empty(), "it has started nothing");
-        for child in children.split_whitespace() {
+        children.split_whitespace().map(str::to_owned).collect()
+    }
+
+    /// Signals the process that watches it.
+    pub(crate) fn signal_watch(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.children()[0].parse().unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Kills what it has started.
+    pub(crate) fn kill_children(&self) {
+        for child in &self.children() {
             let pid = Pid::from_raw(child.parse().unwrap()).unwrap();
             kill_process(pid, Signal::KILL).unwrap();
             // A thread that is left keeps its pipes open.
