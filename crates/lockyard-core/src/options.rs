@@ -53,6 +53,9 @@ impl ClientOptions {
     /// Connects to the server at a URL: `redis://[user:password@]host[:port][/database]`, `rediss://…` for TLS,
     /// `redis+unix:///path` for a unix socket.
     ///
+    /// With TLS, what the system trusts is trusted; for other certificates, or one of the client's own, use
+    /// [`from_config`](Self::from_config) with a [`TlsConfig`](fred::types::config::TlsConfig).
+    ///
     /// # Errors
     ///
     /// [`Error::InvalidUrl`], which does not repeat the URL as it may contain a password.
