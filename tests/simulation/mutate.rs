@@ -20,6 +20,9 @@ pub(crate) struct Mutate {
     /// Deletes and negates each line of the scripts in turn instead, and asks the tests of the scripts as well.
     #[arg(long)]
     lines: bool,
+    /// Leaves out so many at first.
+    #[arg(long, default_value_t = 0)]
+    skip: usize,
     /// Takes only every so many-th breakage.
     #[arg(long, default_value_t = 1, value_parser = at_least_one::<usize>)]
     every: usize,
@@ -31,6 +34,7 @@ pub(crate) fn mutate(arguments: &Mutate) -> Result<ExitCode, String> {
     let all: Vec<Mutant> = all
         .into_iter()
         .filter(Mutant::is_lua)
+        .skip(arguments.skip)
         .step_by(arguments.every)
         .collect();
     let suite = arguments.lines.then(Suite::build).transpose()?;
