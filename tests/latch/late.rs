@@ -67,7 +67,7 @@ async fn a_count_down_whose_reply_is_lost_counts_once() {
 // Red when a count-down is sent for a latch that was seen before it was called only: if that was over by then, an
 // answer that is lost leaves open whether it had its part in it.
 #[tokio::test]
-async fn a_count_down_counts_for_the_latch_that_there_is_when_it_is_called() {
+async fn a_count_down_counts_though_what_its_client_knew_is_over() {
     let line = Line::new().await;
     let (latch, other) = (line.client.latch("x"), line.other.latch("x"));
     for loss in [
