@@ -42,7 +42,7 @@ pub use crate::mutants::{Mutant, mutants};
 pub use crate::plan::Plan;
 pub use crate::run::{Outcome, run};
 pub use crate::shrink::shrink;
-pub use crate::survivors::{SURVIVORS, survivor};
+pub use crate::survivors::{SURVIVORS, survivor, without_number};
 pub use crate::trace::Line;
 
 /// The examples of the README, compiled; here, for this crate is not published and sees all that they use.
