@@ -159,6 +159,20 @@ async fn a_latch_lives_for_thirty_days_or_as_long_as_it_is_told() {
     );
 }
 
+// Red when count.lua says of a latch without an end that it ends at once.
+#[tokio::test]
+async fn a_latch_that_somebody_made_permanent_is_looked_for_as_seldom_as_any() {
+    let server = Server::start().unwrap();
+    cache_scripts(&server);
+    let latch = client(&server.url()).await.latch("x");
+    latch.try_set_count(1).await.unwrap();
+    server.command(&["PERSIST", KEY]).unwrap();
+    let before = server.scripts().unwrap();
+    assert!(!latch.wait_for(ms(300)).await.unwrap());
+    let looks = server.scripts().unwrap() - before;
+    assert!(looks < 10, "{looks} looks");
+}
+
 // Red when what an earlier latch of the name has left counts for the next.
 #[tokio::test]
 async fn a_latch_that_is_deleted_and_set_again_is_another_one() {
