@@ -4,15 +4,16 @@
 //! each signal is passed on.
 //! In the foreground of a terminal both are in one group, and what the terminal sends reaches both: that is not passed
 //! on.
-//! What a process sends is, where the system says who sent it (macOS does not); the system does not tell whether it was sent to this process or to the whole group, and
-//! then the command gets it twice.
+//! What a process sends is, where the system says who sent it (macOS does not); the system does not tell whether it was
+//! sent to this process or to the whole group, and then the command gets it twice.
 
 use std::fs::{self, File};
 use std::io;
 
 use futures_util::StreamExt;
-use rustix::process::{Signal, getpgrp, getpid, getsid, kill_process};
-use rustix::termios::tcgetpgrp;
+// Not rustix: its `getsid` and `getpgrp` panic where the leader is outside of this process's PID namespace.
+use nix::unistd::{Pid, getpgrp, getsid, tcgetpgrp};
+use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
 use signal_hook_tokio::SignalsInfo;
@@ -80,7 +81,7 @@ impl Signals {
             if let Some(signal) = known.find(|signal| signal.as_raw() == origin.signal) {
                 let was_sent = matches!(origin.cause, Cause::Sent(_));
                 // A hang-up goes to the leader of the session alone, and to the foreground when that has ended.
-                let is_for_leader = signal == Signal::HUP && getsid(None) == Ok(getpid());
+                let is_for_leader = signal == Signal::HUP && getsid(None) == Ok(Pid::this());
                 return Received {
                     signal,
                     comes_from_terminal: OF_TERMINALS.contains(&signal)

@@ -243,13 +243,13 @@ async fn a_watch_that_stood_still_beyond_the_lease_ends_nothing() {
     let lock = Client::connect(&server.url()).await.unwrap().lock("x");
     let mut run = Process::start(run(&server.url(), &QUICK, "echo ready; exec sleep 3"));
     run.hears("ready");
-    run.signal_watch(Signal::STOP);
+    run.signal_child(Signal::STOP);
     let beyond = Duration::from_millis(1500);
     eventually_async(SOON, async || {
         lock.inspect().await.unwrap().holders[0].held_for > beyond
     })
     .await;
-    run.signal_watch(Signal::CONT);
+    run.signal_child(Signal::CONT);
     assert_eq!(run.code(), Some(0));
 }
 
@@ -260,7 +260,7 @@ async fn a_watch_that_stands_still_holds_up_no_release() {
     let lock = Client::connect(&server.url()).await.unwrap().lock("x");
     let mut run = Process::start(run(&server.url(), &QUICK, "echo ready; sleep 0.5"));
     run.hears("ready");
-    run.signal_watch(Signal::STOP);
+    run.signal_child(Signal::STOP);
     assert_eq!(run.code(), Some(0));
     assert!(!lock.is_locked().await.unwrap());
 }

@@ -98,6 +98,37 @@ fn a_signal_that_was_ignored_stays_ignored() {
     assert_eq!(run.code(), Some(9));
 }
 
+/// How `unshare` leaves the session, as a container's programs may, where this is permitted.
+fn out_of_the_session() -> Vec<&'static str> {
+    let known = [
+        vec!["--fork", "--pid"],
+        vec!["--fork", "--pid", "--user", "--map-root-user"],
+        vec!["--fork"],
+    ];
+    let is_permitted = |options: &Vec<_>| {
+        let status = Command::new("unshare").args(options).arg("true").status();
+        status.is_ok_and(|status| status.success())
+    };
+    known.into_iter().find(is_permitted).unwrap()
+}
+
+#[test]
+fn a_hang_up_reaches_the_command_of_a_session_that_is_out_of_sight() {
+    let server = Server::start().unwrap();
+    let mut command = Command::new("unshare");
+    command
+        .args(out_of_the_session())
+        .args([PROGRAM, "run", "--name", "x", "--", "sh", "-c", LISTENER])
+        .env("LOCKYARD_URL", server.url());
+    let mut run = Process::start(heedful(&command));
+    run.hears("ready");
+    run.signal_child(Signal::HUP);
+    run.hears("HUP");
+    run.signal_child(Signal::TERM);
+    run.hears("TERM");
+    assert_eq!(run.code(), Some(9));
+}
+
 /// Whether a process stands still.
 fn is_stopped(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"));

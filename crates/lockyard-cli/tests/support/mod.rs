@@ -116,8 +116,8 @@ impl Process {
         children.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// Signals the process that watches it.
-    pub(crate) fn signal_watch(&self, signal: Signal) {
+    /// Signals the first that it has started: of a lockyard its watch.
+    pub(crate) fn signal_child(&self, signal: Signal) {
         let pid = Pid::from_raw(self.children()[0].parse().unwrap()).unwrap();
         kill_process(pid, signal).unwrap();
     }
