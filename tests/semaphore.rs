@@ -12,6 +12,9 @@ mod stored;
 // Permits that are split, merged and forgotten.
 mod parts;
 
+// Permits that go from task to task of a client, without the server.
+mod passed;
+
 // Numbers that make no sense.
 mod refused;
 

@@ -16,8 +16,9 @@
 --                      ticket to queue with again, 0 for a new one
 --
 -- Returns  the server's µs if the only one is held; else {µs, then three values for each}:
---          1 held, "", 0; 2 queued, ticket, ms until a look is worth while; 3 busy, 0, 0; 4 stale, 0, 0;
+--          1 held, "", 0; 2 queued, ticket[:n], ms until a look is worth while; 3 busy, 0, 0; 4 stale, 0, 0;
 --          7 more than there are, how many there are, 0; -1, an error's text, 0.
+--          ticket:n if it is right behind the n-th hold id of the same client, which asks for the same.
 -- Late     refused after `valid`; until then a second copy may leave a hold or a place,
 --          which the client's release after `valid` removes.
 -- Cost     O(log n) in queue and permits for each, and up to 100 waiters granted or found dead in all;
@@ -201,12 +202,19 @@ end
 local function look_in() return more == 1 and 0 or ends > ms and ends - ms or waiter end
 -- end
 -- shared: acquire
-local function join(entry, client, ticket)
-  if ticket == 0 then ticket = math.max(us, (tonumber(call("ZRANGE", queue, -1, -1, "WITHSCORES")[2]) or 0) + 1) end
+-- Returns the ticket, and with it the number of the hold of the same client that it is right behind, if there is one.
+local function join(entry, client, rest, ticket)
+  local place
+  if ticket == 0 then
+    local last = call("ZRANGE", queue, -1, -1, "WITHSCORES")
+    ticket = math.max(us, (tonumber(last[2]) or 0) + 1)
+    local whose, number, same = string.match(last[1] or "", "/(.-)%.(%d+)|(.*)$")
+    if whose == client and same == rest then place = text(ticket) .. ":" .. number end
+  end
   call("ZADD", queue, "NX", text(ticket), entry)
   call("ZREMRANGEBYSCORE", alive, 0, text(ms))
   live(client)
-  return ticket
+  return place or ticket
 end
 local function one(i)
   if stale then return 4, 0, 0 end
@@ -230,7 +238,7 @@ local function one(i)
     return 1, put(hold, kind, weight, lease), 0
   end
   if mode == "t" then return 3, 0, 0 end
-  ticket = join(entry, client, tonumber(ticket))
+  ticket = join(entry, client, rest, tonumber(ticket))
   token = grant(entry)
   if token then return 1, token, 0 end
   return 2, ticket, look_in()

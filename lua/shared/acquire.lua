@@ -1,9 +1,16 @@
-local function join(entry, client, ticket)
-  if ticket == 0 then ticket = math.max(us, (tonumber(call("ZRANGE", queue, -1, -1, "WITHSCORES")[2]) or 0) + 1) end
+-- Returns the ticket, and with it the number of the hold of the same client that it is right behind, if there is one.
+local function join(entry, client, rest, ticket)
+  local place
+  if ticket == 0 then
+    local last = call("ZRANGE", queue, -1, -1, "WITHSCORES")
+    ticket = math.max(us, (tonumber(last[2]) or 0) + 1)
+    local whose, number, same = string.match(last[1] or "", "/(.-)%.(%d+)|(.*)$")
+    if whose == client and same == rest then place = text(ticket) .. ":" .. number end
+  end
   call("ZADD", queue, "NX", text(ticket), entry)
   call("ZREMRANGEBYSCORE", alive, 0, text(ms))
   live(client)
-  return ticket
+  return place or ticket
 end
 local function one(i)
   if stale then return 4, 0, 0 end
@@ -27,7 +34,7 @@ local function one(i)
     return 1, put(hold, kind, weight, lease), 0
   end
   if mode == "t" then return 3, 0, 0 end
-  ticket = join(entry, client, tonumber(ticket))
+  ticket = join(entry, client, rest, tonumber(ticket))
   token = grant(entry)
   if token then return 1, token, 0 end
   return 2, ticket, look_in()

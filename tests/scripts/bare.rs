@@ -41,6 +41,8 @@ pub(crate) enum Acquired {
     Held(String),
     Queued {
         ticket: u64,
+        /// Right behind which of the client's ids that ask for the same.
+        behind: Option<usize>,
         look: u64,
     },
     Busy,
@@ -182,8 +184,18 @@ impl Bare {
             (1, Value::BulkString(token)) => Acquired::Held(text(token)),
             (2, Value::Int(ticket)) => Acquired::Queued {
                 ticket: *ticket as u64,
+                behind: None,
                 look: *look as u64,
             },
+            (2, Value::BulkString(place)) => {
+                let place = text(place);
+                let (ticket, behind) = place.split_once(':').unwrap();
+                Acquired::Queued {
+                    ticket: ticket.parse().unwrap(),
+                    behind: Some(behind.parse().unwrap()),
+                    look: *look as u64,
+                }
+            }
             (3, _) => Acquired::Busy,
             (4, _) => Acquired::Stale,
             (5, _) => Acquired::Unfenced,

@@ -1,6 +1,6 @@
 use lockyard_testkit::Server;
 
-use super::bare::{Acquired, Bare, GRANT, LEASE, NEVER, Renewed, batch, id};
+use super::bare::{Acquired, Bare, GRANT, Id, LEASE, NEVER, Renewed, batch, id};
 
 fn held() -> Acquired {
     Acquired::Held(String::new())
@@ -231,6 +231,29 @@ fn a_ticket_is_a_place_in_the_order_of_arrival() {
         .unwrap();
     let last = ticket(lock.acquire(&id("a:9", "c", 9), "wait"));
     assert_eq!(last, NEVER / 2 + 1);
+}
+
+// Red when the clients, or what they ask for, are not compared.
+#[test]
+fn a_place_tells_right_behind_whom_of_the_same_client_it_is() {
+    let server = Server::start().unwrap();
+    let lock = Bare::new(&server.url());
+    lock.acquire(&id("a:0", "c", 0), "try");
+    let behind = |waiter: &Id, ticket| match lock.acquire_late(waiter, "wait", NEVER, ticket) {
+        Ok(Acquired::Queued { behind, .. }) => behind,
+        other => panic!("{other:?}"),
+    };
+    let first = id("a:1", "c", 1);
+    assert_eq!(behind(&first, 0), None);
+    assert_eq!(behind(&id("a:2", "c", 2), 0), Some(1));
+    assert_eq!(behind(&id("a:3", "d", 3), 0), None);
+    assert_eq!(behind(&id("a:4", "c", 4), 0), None);
+    assert_eq!(behind(&id("a:5", "c", 5).fenced(), 0), None);
+    assert_eq!(behind(&id("a:6", "c", 6), 0), None);
+    // Where it comes with an old ticket, others may stand.
+    lock.release(&first);
+    assert_eq!(behind(&id("a:7", "c", 7), 1), None);
+    assert_eq!(behind(&id("a:8", "c", 8), 0), Some(6));
 }
 
 // Red without `leave` where acquire.lua re-enters.

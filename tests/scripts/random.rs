@@ -183,7 +183,10 @@ impl<'a> Run<'a> {
     fn acquire(&mut self, id: &Id, mode: &str, ticket: u64) {
         let found = self.lock.acquire_late(id, mode, NEVER, ticket).unwrap();
         let mut place = if ticket == 0 { u64::MAX } else { ticket };
-        if let Acquired::Queued { ticket: new, look } = &found {
+        if let Acquired::Queued {
+            ticket: new, look, ..
+        } = &found
+        {
             let last = self
                 .model
                 .queue

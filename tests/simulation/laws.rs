@@ -63,8 +63,8 @@ pub(crate) struct Laws {
     pub(crate) kept: BTreeMap<String, u64>,
     /// Since when each hold is wanted by nobody.
     pub(crate) phantoms: BTreeMap<String, u64>,
-    /// The greatest token of each lock.
-    tokens: BTreeMap<String, u64>,
+    /// The greatest token of each lock, and the hold that has it.
+    tokens: BTreeMap<String, (u64, String)>,
     pub(crate) found: Option<Breach>,
 }
 
@@ -117,6 +117,27 @@ impl Laws {
         self.number += 1;
         self.asking.insert(self.number, asking);
         self.number
+    }
+
+    /// Who asked has permits, so whoever stood in the queue before has been served, or is gone from there.
+    pub(crate) fn served(&mut self, number: u64, now: u64) {
+        let Some(asking) = self.asking.get(&number) else {
+            return;
+        };
+        let earlier = |(ticket, hold): &&(u64, String)| {
+            *ticket < asking.server_ms * 1000
+                && view::client(hold) != asking.client
+                && !self.kept.contains_key(hold)
+        };
+        let queue = self.locks.get(&asking.lock).map(|view| view.queue.iter());
+        let passed_over = queue.and_then(|mut queue| queue.find(earlier));
+        // After a step back of the clock tickets do not tell who came first.
+        if now > self.stepped_back
+            && let Some((_, hold)) = passed_over
+        {
+            let how = format!("{}: {hold} is overtaken", asking.lock);
+            self.find(Law::Order, how);
+        }
     }
 
     /// Holders of a lock may not know for a while that they are none.
@@ -175,13 +196,17 @@ impl Laws {
             {
                 self.find(Law::Order, format!("{key}: {how}"));
             }
-            let token = view
-                .new_since(&old, server_ms)
-                .filter_map(|hold| hold.token)
+            let fenced = view.new_since(&old, server_ms);
+            let newest = fenced
+                .filter_map(|hold| Some((hold.token?, hold.id.clone())))
                 .max();
-            if let Some(token) = token {
-                let last = self.tokens.insert(key.clone(), token).unwrap_or_default();
-                if token <= last {
+            if let Some((token, hold)) = newest {
+                let last = self.tokens.insert(key.clone(), (token, hold.clone()));
+                // A hold that had run out may be back after a step of the clock.
+                if let Some((last, other)) = last
+                    && token <= last
+                    && hold != other
+                {
                     self.find(Law::Tokens, format!("{key}: {token} after {last}"));
                 }
             }

@@ -248,7 +248,7 @@ const LUA: [(&str, &str, &str); 19] = [
 ];
 
 /// Breakages of core, by the name of their switch.
-const RUST: [&str; 13] = [
+const RUST: [&str; 15] = [
     "deadline from the reply",
     "hold ids used again",
     "a dropped acquire is forgotten",
@@ -262,6 +262,8 @@ const RUST: [&str; 13] = [
     "a shutdown releases nothing",
     "valid for ever",
     "a grant is dated by its arrival",
+    "a permit is passed to anybody",
+    "a dropped task keeps what it was passed",
 ];
 
 /// Every breakage.

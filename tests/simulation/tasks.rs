@@ -155,6 +155,9 @@ impl Task {
             false => Duration::from_secs(3600),
         };
         let result = timeout(patience, acquire).await;
+        if matches!(result, Ok(Ok(Some(Held::Permits(_))))) {
+            asks.served();
+        }
         drop(asks);
         match result {
             Err(_) => {
@@ -378,10 +381,16 @@ impl Task {
         let _ = timeout(patience, join_all(locks.iter().map(Lock::acquire))).await;
     }
 
-    /// Several at once that hold the last lock so briefly that they pass it on.
+    /// Several at once that hold the last lock, or permits, so briefly that they pass them on.
     async fn crowd(&self, locks: usize) {
-        let lock = self.clients[self.client].lock((locks - 1).to_string());
-        let door = Door::Lock(lock.with_lease(Lease::Renewed(LEASE)));
+        let (client, lease) = (&self.clients[self.client], Lease::Renewed(LEASE));
+        let door = match self.dice(2) {
+            0 => Door::Lock(client.lock((locks - 1).to_string()).with_lease(lease)),
+            _ => {
+                let semaphore = client.semaphore("permits", PERMITS).with_lease(lease);
+                Door::Permits(semaphore, 1 + self.dice(u64::from(PERMITS)) as u32)
+            }
+        };
         let brief = async || {
             if let Some(held) = self.acquire(&door, Wait::Forever).await {
                 let belief = Belief::new(self, door.key(), true, held);

@@ -101,6 +101,7 @@ fn breakages_are_noticed() {
         "the dead are granted",
         "a dropped acquire takes others along",
         "a grant is dated by its arrival",
+        "a permit is passed to anybody",
     ];
     let all = mutants();
     let quick = all

@@ -23,6 +23,16 @@ impl<'a> Asks<'a> {
     }
 }
 
+impl Asks<'_> {
+    /// It has permits.
+    pub(crate) fn served(&self) {
+        let number = self.1;
+        self.0
+            .world
+            .with(|world, now| world.laws.served(number, now));
+    }
+}
+
 impl Drop for Asks<'_> {
     fn drop(&mut self) {
         self.0

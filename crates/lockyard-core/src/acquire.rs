@@ -19,7 +19,7 @@ use crate::backend::Moment;
 use crate::backoff::Backoff;
 use crate::error::Error;
 use crate::hold::Hold;
-use crate::id::{Kind, Spec, Terms};
+use crate::id::{Kind, Passing, Spec, Terms};
 use crate::lease::Lease;
 use crate::metrics;
 use crate::owner::Owner;
@@ -84,8 +84,10 @@ pub(crate) async fn acquire(
         given_up: None,
     };
     let waits = acquire.waits();
-    acquire.terms.passes &= acquire.owner.is_none() && is_plain(terms);
-    if waits && acquire.terms.passes {
+    if acquire.owner.is_some() || !is_plain(terms) {
+        acquire.terms.passing = Passing::Never;
+    }
+    if waits && acquire.terms.passing == Passing::InRoom {
         acquire.seat = Some(Seat::take(core, spec, terms, now));
     }
     let span = tracing::debug_span!(
@@ -124,7 +126,7 @@ pub(crate) struct Acquire<'a> {
 
 /// Whether one hold with these terms is as good as another.
 fn is_plain(terms: Terms) -> bool {
-    terms.kind == Kind::Exclusive
+    matches!(terms.kind, Kind::Exclusive | Kind::Of(_))
         && matches!(terms.lease, Lease::Renewed(_))
         && terms.max_hold.is_none()
 }

@@ -75,13 +75,13 @@ impl Acquire<'_> {
         };
         match acquired {
             Acquired::Held(token) => self.held(ask.claim, ask.told, sync, token),
-            Acquired::Queued { ticket, look } => {
-                self.ticket = ticket;
+            Acquired::Queued { place, look } => {
+                self.ticket = place.ticket;
                 let look = core.look_in(look);
                 core.with(|state| {
                     state.answered(sync);
                     let due = sync.received.after(look);
-                    state.queued(ask.claim.seq, ticket, due, sync.received);
+                    state.queued(ask.claim.seq, place, due, sync.received);
                 });
                 self.contend();
                 if let Some(seat) = &mut self.seat
@@ -242,18 +242,27 @@ impl Acquire<'_> {
         match outcome {
             Some(Outcome::Granted) => {
                 let cell = self.runtime.core().with(|state| state.cell(claim.seq));
-                let hold = self.take(claim, cell)?;
-                // Noticed too late, the turn is over, but not the place in the order of arrival.
-                Ok(if hold.state() == HoldState::Lost {
-                    Attempt::Again
-                } else {
-                    Attempt::Held(hold)
-                })
+                Ok(served(self.take(claim, cell)?))
+            }
+            Some(Outcome::Passed) => {
+                let core = self.runtime.core();
+                let passed = core.with(|state| state.take_passed(claim.seq, core.now()));
+                let (seq, cell) = passed.ok_or(Error::Closed)?;
+                let hold = Hold::new(self.runtime, self.spec, None, seq, 0, cell);
+                Ok(served(hold))
             }
             Some(Outcome::Gone | Outcome::OwnerHolds) => Ok(Attempt::Again),
             Some(Outcome::Failed(error)) => Err(error),
             None => Err(Error::Closed),
         }
+    }
+}
+
+/// Noticed too late, the turn is over, but not the place in the order of arrival.
+fn served(hold: Hold) -> Attempt {
+    match hold.state() {
+        HoldState::Lost => Attempt::Again,
+        _ => Attempt::Held(hold),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::acquire::{Wait, acquire};
 use crate::backend::{Arg, Reply};
 use crate::error::Error;
 use crate::hold::Hold;
-use crate::id::{Kind, Spec, Terms};
+use crate::id::{Kind, Passing, Spec, Terms};
 use crate::owner::Owner;
 use crate::runtime::Runtime;
 use crate::script::Family;
@@ -35,7 +35,7 @@ impl Handle {
             weight: 1,
             lease: runtime.options().default_lease(),
             max_hold: None,
-            passes: false,
+            passing: Passing::Never,
         };
         Self {
             runtime: runtime.clone(),

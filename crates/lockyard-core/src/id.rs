@@ -107,7 +107,7 @@ impl fmt::Display for Kind {
 }
 
 /// What an acquire asks for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// Which sort of hold.
     pub kind: Kind,
@@ -117,8 +117,19 @@ pub struct Terms {
     pub lease: Lease,
     /// After what time the watchdog stops renewing.
     pub max_hold: Option<Duration>,
-    /// Whether the client's tasks may pass the hold on among themselves.
-    pub passes: bool,
+    /// How the client's tasks may pass the hold on among themselves.
+    pub passing: Passing,
+}
+
+/// To which tasks of a client a hold may be passed on without the server's knowledge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passing {
+    /// To none.
+    Never,
+    /// To those that share a place in the queue.
+    InRoom,
+    /// To the one at the head of the queue.
+    InLine,
 }
 
 /// A hold id with all that the runtime knows of it.
@@ -149,6 +160,8 @@ pub(crate) enum Phase {
     Held(Held),
     /// It held; guards are left.
     Lost(Held),
+    /// Its task has been passed the hold of another id, and is about to take it.
+    Passed(u64),
     /// Its waiting ended without a hold, and whoever waited is about to abandon it.
     Ended,
     /// Its release is under way, or due.
@@ -169,6 +182,8 @@ pub(crate) enum Waiter {
 pub(crate) enum Outcome {
     /// It holds.
     Granted,
+    /// It has the hold of another id.
+    Passed,
     /// Its place is gone; the ticket is still good.
     Gone,
     /// Its owner holds through another id of this client.

@@ -105,6 +105,12 @@ impl State {
             // Granted without anybody's taking it; but others of the owner may share the hold by now.
             return self.part_in_background(seq, 0, now);
         }
+        if let Some((passed, _)) = self.take_passed(seq, now) {
+            if !broken("a dropped task keeps what it was passed") {
+                self.part_in_background(passed, 0, now);
+            }
+            return;
+        }
         self.give_up(seq, now);
     }
 

@@ -41,6 +41,7 @@ mod openings;
 mod options;
 mod owner;
 mod parting;
+mod pass;
 mod releases;
 mod renewal;
 mod reply;
@@ -70,7 +71,7 @@ pub mod __private {
     pub use crate::exchange::exchange;
     pub use crate::handle::Handle;
     pub use crate::hold::Hold;
-    pub use crate::id::{Kind, Spec, Terms};
+    pub use crate::id::{Kind, Passing, Spec, Terms};
     pub use crate::info::{Inspection, identity};
     pub use crate::named::Named;
     pub use crate::once::{Once, Until};

@@ -49,7 +49,7 @@ impl Renewal {
                 false,
                 held.cell.remaining(now),
             ),
-            Phase::Ended | Phase::Lost(_) | Phase::Leaving(_) => return None,
+            Phase::Passed(_) | Phase::Ended | Phase::Lost(_) | Phase::Leaving(_) => return None,
         };
         let (spec, entry) = (id.spec.clone(), id.entry.clone());
         Some(Self {
@@ -310,7 +310,7 @@ fn failed(core: &Core, state: &mut State, renewal: &Renewal) {
         Phase::Asked(_) | Phase::Queued(..) => {
             now.after(core.look_interval().min(Duration::from_secs(1)))
         }
-        Phase::Ended | Phase::Lost(_) | Phase::Leaving(_) => return,
+        Phase::Passed(_) | Phase::Ended | Phase::Lost(_) | Phase::Leaving(_) => return,
     };
     state.set_due(renewal.seq, due);
 }

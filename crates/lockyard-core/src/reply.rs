@@ -13,11 +13,19 @@ use crate::id::Terms;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Acquired {
     Held(Option<FencingToken>),
-    Queued { ticket: u64, look: Duration },
+    Queued { place: Place, look: Duration },
     Busy,
     Stale,
     Never(Never),
     Error(String),
+}
+
+/// Where an id stands in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) ticket: u64,
+    /// The id of the same client that stood right before it, if that asks for the same.
+    pub(crate) behind: Option<u64>,
 }
 
 /// Why an acquire can never succeed as things stand.
@@ -91,8 +99,8 @@ pub(crate) fn acquired(reply: &Reply) -> Option<(u64, Acquired)> {
     };
     let acquired = match (status, value) {
         (1, Reply::Text(text)) => Acquired::Held(token(text)),
-        (2, Reply::Number(ticket)) => Acquired::Queued {
-            ticket: number(*ticket)?,
+        (2, place) => Acquired::Queued {
+            place: place_of(place)?,
             look: millis(*look),
         },
         (3, _) => Acquired::Busy,
@@ -101,6 +109,19 @@ pub(crate) fn acquired(reply: &Reply) -> Option<(u64, Acquired)> {
         (status, value) => Acquired::Never(Never::of(*status, value)?),
     };
     Some((number(*us)?, acquired))
+}
+
+/// A ticket, or `ticket:id`.
+fn place_of(value: &Reply) -> Option<Place> {
+    let (ticket, behind) = match value {
+        Reply::Number(ticket) => (number(*ticket)?, None),
+        Reply::Text(text) => {
+            let (ticket, behind) = std::str::from_utf8(text).ok()?.split_once(':')?;
+            (ticket.parse().ok()?, Some(behind.parse().ok()?))
+        }
+        _ => return None,
+    };
+    Some(Place { ticket, behind })
 }
 
 /// The answers to a renewal of several ids, with the server's µs and whether more waiters can be served.

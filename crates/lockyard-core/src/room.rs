@@ -6,8 +6,7 @@
 //! 2. While tasks wait in a room, a place of theirs is in the queue, or one of them is asking for it; one that has
 //!    no answer after a third of the waiter timeout may not be polled, so then another asks as well.
 //! 3. The place has the arrival of the task that asked for it, so it is no worse off than without the others.
-//! 4. A hold is passed on while it is sure, and at most 10 ms long; then the first in the queue has its turn.
-//! 5. A hold whose owner anybody has asked for is not passed on: another process may have entered it.
+//! 4. A hold is passed on as `pass.rs` says; then the first in the queue has its turn.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,14 +17,11 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use crate::backend::{Fault, Moment};
-use crate::cell::{Cell, HoldState};
+use crate::cell::Cell;
 use crate::core::Core;
 use crate::error::Error;
-use crate::id::{Id, Outcome, Phase, Share, Spec, Terms, Waiter};
+use crate::id::{Outcome, Passing, Phase, Spec, Terms, Waiter};
 use crate::state::State;
-
-/// How long tasks pass a hold on before the first in the queue has its turn.
-const LONGEST: Duration = Duration::from_millis(10);
 
 /// Main key and lease.
 type Door = (Bytes, Duration);
@@ -346,39 +342,20 @@ impl State {
         self.give_up(seq, now);
     }
 
-    /// Passes a hold without guards on to the next task, if one waits and that is as good as a release; whether it did.
-    pub(crate) fn pass(&mut self, seq: u64, now: Moment) -> bool {
-        if self.rooms.is_empty() {
-            return false;
-        }
-        let waiter_timeout = self.waiter_timeout;
+    /// Passes a hold on to the first of those who share its place; whether it did.
+    pub(crate) fn pass_in_room(&mut self, seq: u64, cell: Arc<Cell>, now: Moment) -> bool {
         let Some(door) = self.door(seq) else {
             return false;
         };
-        let Some(id) = self.ids.get_mut(&seq) else {
-            return false;
-        };
-        let enough = id.first_lease(waiter_timeout) / 3;
-        let Id {
-            phase: Phase::Held(held),
-            terms,
-            ..
-        } = id
-        else {
-            return false;
-        };
-        let cell = &held.cell;
-        let sure = cell.state(now) == HoldState::Held && cell.remaining(now) >= enough;
-        let mine = terms.passes && !cell.is_named() && now.since(cell.since) < LONGEST;
-        let Some(room) = self.rooms.rooms.get_mut(&door) else {
-            return false;
-        };
-        if !sure || !mine || room.tell_first(Turn::Hold(seq, cell.clone())).is_err() {
-            return false;
+        let passed = self
+            .rooms
+            .rooms
+            .get_mut(&door)
+            .is_some_and(|room| room.tell_first(Turn::Hold(seq, cell)).is_ok());
+        if passed {
+            self.ask_for_place(&door, now);
         }
-        held.shares = vec![Share::new(0, *terms, now)];
-        self.ask_for_place(&door, now);
-        true
+        passed
     }
 
     /// The place that nobody needs when this hold ends: it is to be released before the hold.
@@ -406,6 +383,6 @@ impl State {
     /// The room of an id that may be passed on.
     fn door(&self, seq: u64) -> Option<Door> {
         let id = self.ids.get(&seq)?;
-        id.terms.passes.then(|| door(&id.spec, id.terms))
+        (id.terms.passing == Passing::InRoom).then(|| door(&id.spec, id.terms))
     }
 }

@@ -24,12 +24,13 @@ use crate::late::LateQueue;
 use crate::lines::Lines;
 use crate::nests::NestKey;
 use crate::owner::Owner;
+use crate::reply::Place;
 use crate::room::Rooms;
 use crate::sync::Sync;
 
 pub(crate) struct State {
     pub(crate) ids: BTreeMap<u64, Id>,
-    lines: Lines,
+    pub(crate) lines: Lines,
     /// The id through which a named owner holds.
     pub(crate) nests: BTreeMap<NestKey, u64>,
     /// Main key, named owner and number of each who waits under a name.
@@ -169,7 +170,7 @@ impl State {
     }
 
     /// The id has its place in the queue.
-    pub(crate) fn queued(&mut self, seq: u64, ticket: u64, look: Moment, now: Moment) {
+    pub(crate) fn queued(&mut self, seq: u64, place: Place, look: Moment, now: Moment) {
         let Some(id) = self.ids.get_mut(&seq) else {
             return;
         };
@@ -177,10 +178,10 @@ impl State {
             return;
         }
         if let Some(waiter) = id.take_waiter() {
-            id.phase = Phase::Queued(waiter, ticket);
+            id.phase = Phase::Queued(waiter, place.ticket);
         }
         let key = id.spec.keys[0].clone();
-        self.lines.join(&key, ticket, seq);
+        self.lines.join(&key, place.ticket, seq, place.behind);
         let owner = id.owner.clone();
         if self.looks(seq) {
             self.set_due(seq, look);
@@ -193,7 +194,7 @@ impl State {
 
     /// The id holds; whoever waits for it is told.
     pub(crate) fn held(&mut self, seq: u64, cell: Cell, check: Moment) {
-        self.leave_line(seq);
+        self.enter(seq);
         let Some(id) = self.ids.get_mut(&seq) else {
             return;
         };
@@ -244,6 +245,14 @@ impl State {
             Some(Waiter::Room) => self.place_ended(seq, outcome, now),
             None => {}
         }
+    }
+
+    /// An id is let in, which takes it out of its line.
+    pub(crate) fn enter(&mut self, seq: u64) {
+        if let Some(id) = self.ids.get(&seq) {
+            self.lines.enter(&id.spec.keys[0], seq);
+        }
+        self.leave_line(seq);
     }
 
     /// Takes an id out of its line; the next in it looks when this one would have.

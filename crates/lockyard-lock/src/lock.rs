@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use lockyard_core::__private::{Family, Handle, Kind, Runtime, Script, Wait};
+use lockyard_core::__private::{Family, Handle, Kind, Passing, Runtime, Script, Wait};
 use lockyard_core::{Error, Lease, Owner};
 
 use crate::guard::LockGuard;
@@ -72,7 +72,7 @@ impl Lock {
     #[must_use]
     pub fn new(runtime: &Arc<Runtime>, name: &str) -> Self {
         let mut lock = Self::strict(runtime, name);
-        lock.handle.terms.passes = true;
+        lock.handle.terms.passing = Passing::InRoom;
         lock
     }
 

@@ -215,7 +215,7 @@ impl SemaphorePermit {
     ///
     /// # Redis
     ///
-    /// One round trip, two if many calls of this client are under way.
+    /// One round trip, two if many calls of this client are under way; none if the next in the queue is passed them.
     ///
     /// # Cancel safety
     ///

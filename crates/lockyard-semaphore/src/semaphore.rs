@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use lockyard_core::__private::{Family, Handle, Kind, Runtime, Script, Terms, Wait};
+use lockyard_core::__private::{Family, Handle, Kind, Passing, Runtime, Script, Terms, Wait};
 use lockyard_core::{Error, Lease};
 
 use crate::info::SemaphoreInfo;
@@ -26,6 +26,9 @@ const LISTED: u64 = 1000;
 ///
 /// Whoever waits stands in a queue: first come, first served.
 /// A request for many permits is neither overtaken by smaller ones nor starved by them.
+/// A task passes its permits to the next in the queue by itself, without a command, if that is of the same client and
+/// wants as many on the same terms; not if they are held for longer than 10 ms, nor with a fixed lease or a
+/// [longest hold](Self::with_max_hold).
 /// Permits are leased and renewed like locks: when their holder's process dies they come back at the latest one lease
 /// later, and while it lives they stay.
 /// Permits have no owner, so acquiring while holding takes more of them, whatever the scope.
@@ -59,10 +62,9 @@ impl Semaphore {
     #[doc(hidden)]
     #[must_use]
     pub fn new(runtime: &Arc<Runtime>, name: &str, limit: u32) -> Self {
-        Self {
-            handle: Handle::new(runtime, &FAMILY, name, Kind::Of(limit)),
-            limit,
-        }
+        let mut handle = Handle::new(runtime, &FAMILY, name, Kind::Of(limit));
+        handle.terms.passing = Passing::InLine;
+        Self { handle, limit }
     }
 
     /// The semaphore's name.
@@ -279,7 +281,8 @@ impl Semaphore {
 
     /// Stores how many permits there are, for all clients, and lets in the waiters that fit then.
     ///
-    /// A lower limit revokes nothing: nobody gets in until fewer permits are held.
+    /// A lower limit revokes nothing: nobody gets in until fewer permits are held, but for tasks that are passed permits
+    /// by one of their client within 10 ms of its being let in.
     /// Waiters that ask for more than the new limit learn of it by [`Error::InvalidPermits`]: the first that waits through
     /// a client at the latest a third of the waiter timeout later, each other one when it has become the first.
     /// With a limit of zero every request is refused so.
