@@ -1,4 +1,5 @@
 use lockyard::Lease;
+use lockyard_memory::MemoryServer;
 use lockyard_testkit::{Server, eventually_async};
 
 use super::{available, until_waiting, wants};
@@ -159,4 +160,18 @@ async fn a_sum_that_was_deleted_is_counted_anew() {
     assert_eq!(available(&api).await, 2);
     one.release().await.unwrap();
     no_keys(&server);
+}
+
+// Red when those are counted that have not been removed yet.
+#[tokio::test(start_paused = true)]
+async fn permits_whose_lease_is_over_are_not_told_of() {
+    let client = MemoryServer::new().client();
+    let api = client.semaphore("api", 9);
+    let brief = api.clone().with_lease(Lease::Fixed(ms(100)));
+    let _over = brief.acquire_many(4).await.unwrap();
+    let _held = [api.acquire().await.unwrap(), api.acquire().await.unwrap()];
+    tokio::time::sleep(ms(200)).await;
+    let info = api.inspect().await.unwrap();
+    assert_eq!((info.held, info.permits.len()), (2, 2));
+    assert_eq!(info.available(), 7);
 }
