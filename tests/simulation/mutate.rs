@@ -94,6 +94,15 @@ const TESTS: [&[&str]; 2] = [
     &["in_memory", "semaphore::", "rw::"],
 ];
 
+/// Those that call what a change is in.
+fn tests(change: &str) -> &'static [&'static [&'static str]] {
+    match change.split(' ').next() {
+        Some("latch") => &[&["latch::"]],
+        Some("rate") => &[&["limiter::"]],
+        _ => &TESTS,
+    }
+}
+
 /// How long they may take: a script may not come to its end.
 const LONGEST: Duration = Duration::from_secs(120);
 
@@ -126,7 +135,7 @@ impl Suite {
 
     /// Whether some fail twice: once may be by chance.
     fn notices(&self, mutant: &Mutant) -> Result<bool, String> {
-        for tests in TESTS {
+        for tests in tests(&mutant.name) {
             let fails = || {
                 let fails = self.fails(tests, mutant);
                 fails.map_err(|error| error.to_string())
