@@ -48,11 +48,11 @@ const CALM: Duration = Duration::from_secs(2);
 const SOON: Duration = Duration::from_secs(20);
 
 /// The lease of a seat, long enough to tell who learns of a loss in time from whose lease runs out.
-const SEAT: Duration = Duration::from_secs(3);
+const SEAT: Duration = Duration::from_secs(6);
 
 /// How soon a holder knows that its hold was taken away on the server: by its next check, a third of a lease later,
 /// with what a busy machine takes.
-const NOTICE: Duration = Duration::from_secs(2);
+const NOTICE: Duration = Duration::from_secs(4);
 
 #[test]
 fn two_owners_never_hold_at_once_whatever_fails() {
