@@ -15,18 +15,23 @@ const LISTENER: &str = "
     echo ready
     while :; do sleep 0.02; done";
 
-/// The same command, with no signal ignored, as some are for what a script starts in the background.
-fn heedful(command: &Command) -> Command {
-    let mut heedful = Command::new("env");
-    heedful.arg("--default-signal").arg(command.get_program());
-    heedful.args(command.get_args());
+/// The same command, started by another program.
+fn started_by(program: &str, options: &[&str], command: &Command) -> Command {
+    let mut starter = Command::new(program);
+    starter.args(options).arg(command.get_program());
+    starter.args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
-            Some(value) => heedful.env(name, value),
-            None => heedful.env_remove(name),
+            Some(value) => starter.env(name, value),
+            None => starter.env_remove(name),
         };
     }
-    heedful
+    starter
+}
+
+/// The same command, with no signal ignored, as some are for what a script starts in the background.
+fn heedful(command: &Command) -> Command {
+    started_by("env", &["--default-signal"], command)
 }
 
 #[test]
@@ -115,12 +120,9 @@ fn out_of_the_session() -> Vec<&'static str> {
 #[test]
 fn a_hang_up_reaches_the_command_of_a_session_that_is_out_of_sight() {
     let server = Server::start().unwrap();
-    let mut command = Command::new("unshare");
-    command
-        .args(out_of_the_session())
-        .args([PROGRAM, "run", "--name", "x", "--", "sh", "-c", LISTENER])
-        .env("LOCKYARD_URL", server.url());
-    let mut run = Process::start(heedful(&command));
+    let run = run(&server.url(), &["--name", "x"], LISTENER);
+    let run = started_by("unshare", &out_of_the_session(), &run);
+    let mut run = Process::start(heedful(&run));
     run.hears("ready");
     run.signal_child(Signal::HUP);
     run.hears("HUP");
