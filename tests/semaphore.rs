@@ -48,6 +48,18 @@ fn wants(semaphore: &Semaphore, permits: u32) -> JoinHandle<Result<SemaphorePerm
     tokio::spawn(async move { semaphore.acquire_many(permits).await })
 }
 
+/// Has tasks wait for permits, one behind the other.
+async fn line_up<const N: usize>(
+    requests: [(&Semaphore, u32); N],
+) -> [JoinHandle<Result<SemaphorePermit, Error>>; N] {
+    let mut tasks = Vec::new();
+    for (number, (semaphore, permits)) in (1..).zip(requests) {
+        tasks.push(wants(semaphore, permits));
+        until_waiting(semaphore, number).await;
+    }
+    tasks.try_into().unwrap()
+}
+
 async fn available(semaphore: &Semaphore) -> u32 {
     semaphore.available_permits().await.unwrap()
 }

@@ -2,7 +2,7 @@ use lockyard::Lease;
 use lockyard_memory::MemoryServer;
 use lockyard_testkit::{Server, eventually_async};
 
-use super::{available, until_waiting, wants};
+use super::{available, line_up, until_waiting, wants};
 use crate::support::{SOON, client, ms, no_keys, patient, soon};
 
 #[tokio::test]
@@ -79,15 +79,10 @@ async fn one_release_lets_in_all_who_fit() {
     let (one, two) = (patient(&server.url()).await, patient(&server.url()).await);
     let (api, other) = (one.semaphore("api", 4), two.semaphore("api", 4));
     let all = api.acquire_many(4).await.unwrap();
-    let mut waiters = Vec::new();
-    for (number, permits) in [(1, 1), (2, 2), (3, 1), (4, 1)] {
-        waiters.push(wants(if number % 2 == 0 { &api } else { &other }, permits));
-        until_waiting(&api, number).await;
-    }
+    let [one, two, three, last] = line_up([(&other, 1), (&api, 2), (&other, 1), (&api, 1)]).await;
     all.release().await.unwrap();
-    let last = waiters.pop().unwrap();
     let mut permits = Vec::new();
-    for waiter in waiters {
+    for waiter in [one, two, three] {
         permits.push(soon(waiter).await.unwrap().unwrap());
     }
     assert!(!last.is_finished());

@@ -1,20 +1,17 @@
 use std::time::Duration;
 
-use lockyard::{Client, Error, HoldState, Semaphore};
+use lockyard::{Error, HoldState, Semaphore};
 use lockyard_memory::MemoryServer;
 use lockyard_testkit::{Direction, Proxy, Server, eventually_async};
 use tokio::time::timeout;
 
-use super::{until_waiting, wants};
+use super::{line_up, until_waiting, wants};
 use crate::support::{SOON, begin, ms, patient, soon};
 
 /// Whether, with the server out of reach, a task gets the permit that another has had for a moment.
 async fn is_passed(api: &Semaphore, proxy: &Proxy) -> bool {
     let held = api.acquire().await.unwrap();
-    let first = wants(api, 1);
-    until_waiting(api, 1).await;
-    let mut second = wants(api, 1);
-    until_waiting(api, 2).await;
+    let [first, mut second] = line_up([(api, 1); 2]).await;
     held.release().await.unwrap();
     let permit = soon(first).await.unwrap().unwrap();
     proxy.hold(Direction::Both);
@@ -47,23 +44,13 @@ async fn a_permit_goes_to_the_next_task_without_the_server() {
     eventually_async(SOON, async || server.keys("*").unwrap().is_empty()).await;
 }
 
-/// Two clients of a server in memory, on which nothing takes any time.
-fn clients() -> (Client, Client) {
-    let server = MemoryServer::new();
-    (server.client(), server.client())
-}
-
 // Red when a permit is passed to anybody.
 #[tokio::test(start_paused = true)]
 async fn a_task_of_another_client_is_not_overtaken() {
-    let (client, other) = clients();
-    let (api, other) = (client.semaphore("api", 1), other.semaphore("api", 1));
+    let server = MemoryServer::new();
+    let [api, other] = [(); 2].map(|()| server.client().semaphore("api", 1));
     let held = api.acquire().await.unwrap();
-    let mut waiting = Vec::new();
-    for (number, semaphore) in [(1, &api), (2, &other), (3, &api)] {
-        waiting.push(wants(semaphore, 1));
-        until_waiting(&api, number).await;
-    }
+    let mut waiting = Vec::from(line_up([(&api, 1), (&other, 1), (&api, 1)]).await);
     held.release().await.unwrap();
     for _ in 0..3 {
         let permit = soon(waiting.remove(0)).await.unwrap().unwrap();
@@ -75,32 +62,22 @@ async fn a_task_of_another_client_is_not_overtaken() {
 // Red when the permits of the two are not compared.
 #[tokio::test(start_paused = true)]
 async fn a_bigger_request_of_the_same_client_is_not_overtaken() {
-    let (client, _) = clients();
-    let api = client.semaphore("api", 3);
+    let api = MemoryServer::new().client().semaphore("api", 3);
     let (one, two) = (
         api.acquire().await.unwrap(),
         api.acquire_many(2).await.unwrap(),
     );
-    let mut waiting = Vec::new();
-    for (number, permits) in [(1, 1), (2, 3), (3, 1)] {
-        waiting.push(wants(&api, permits));
-        until_waiting(&api, number).await;
-    }
+    let [first, big, last] = line_up([(&api, 1), (&api, 3), (&api, 1)]).await;
     one.release().await.unwrap();
-    let first = soon(waiting.remove(0)).await.unwrap().unwrap();
+    let first = soon(first).await.unwrap().unwrap();
     first.release().await.unwrap();
-    assert!(waiting.iter().all(|task| !task.is_finished()));
+    assert!(!big.is_finished() && !last.is_finished());
     two.release().await.unwrap();
-    let big = soon(waiting.remove(0)).await.unwrap().unwrap();
-    assert!(!waiting[0].is_finished());
+    let big = soon(big).await.unwrap().unwrap();
+    assert!(!last.is_finished());
     big.release().await.unwrap();
-    soon(waiting.remove(0))
-        .await
-        .unwrap()
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    let last = soon(last).await.unwrap().unwrap();
+    last.release().await.unwrap();
     assert_eq!(api.available_permits().await.unwrap(), 3);
 }
 
@@ -140,18 +117,14 @@ async fn a_loss_reaches_the_task_that_was_passed_the_permit() {
     let server = MemoryServer::new();
     let api = server.client().semaphore("api", 1);
     let held = api.acquire().await.unwrap();
-    let mut waiting = Vec::new();
-    for number in 1..=3 {
-        waiting.push(wants(&api, 1));
-        until_waiting(&api, number).await;
-    }
+    let [first, second, third] = line_up([(&api, 1); 3]).await;
     held.release().await.unwrap();
-    let first = soon(waiting.remove(0)).await.unwrap().unwrap();
+    let first = soon(first).await.unwrap().unwrap();
     first.release().await.unwrap();
-    let second = soon(waiting.remove(0)).await.unwrap().unwrap();
+    let second = soon(second).await.unwrap().unwrap();
     server.flush_all();
     soon(second.lost()).await;
-    let third = soon(waiting.remove(0)).await.unwrap().unwrap();
+    let third = soon(third).await.unwrap().unwrap();
     assert_eq!(
         (second.state(), third.state()),
         (HoldState::Lost, HoldState::Held)
@@ -166,23 +139,18 @@ async fn a_loss_reaches_the_task_that_was_passed_the_permit() {
 // Red when a permit is passed on without end.
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_is_lowered_counts_for_tasks_of_one_client_10_ms_later() {
-    let (client, _) = clients();
-    let api = client.semaphore("api", 2);
+    let api = MemoryServer::new().client().semaphore("api", 2);
     let held = api.acquire_many(2).await.unwrap();
-    let mut waiting = Vec::new();
-    for number in 1..=3 {
-        waiting.push(wants(&api, 1));
-        until_waiting(&api, number).await;
-    }
+    let [first, second, third] = line_up([(&api, 1); 3]).await;
     held.release().await.unwrap();
-    let first = soon(waiting.remove(0)).await.unwrap().unwrap();
-    let second = soon(waiting.remove(0)).await.unwrap().unwrap();
+    let first = soon(first).await.unwrap().unwrap();
+    let second = soon(second).await.unwrap().unwrap();
     api.set_limit(1).await.unwrap();
     tokio::time::sleep(Duration::from_millis(10)).await;
     first.release().await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(!waiting[0].is_finished());
+    assert!(!third.is_finished());
     second.release().await.unwrap();
-    let third = soon(waiting.remove(0)).await.unwrap().unwrap();
+    let third = soon(third).await.unwrap().unwrap();
     third.release().await.unwrap();
 }
