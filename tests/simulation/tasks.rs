@@ -118,10 +118,14 @@ impl Task {
 
     async fn take_permits(&self) {
         let lease = self.lease();
+        self.enter(&self.permits(lease), lease, true).await;
+    }
+
+    /// As many as chance says.
+    fn permits(&self, lease: Lease) -> Door {
         let semaphore = self.clients[self.client].semaphore("permits", PERMITS);
         let permits = 1 + self.dice(u64::from(PERMITS)) as u32;
-        let door = Door::Permits(semaphore.with_lease(lease), permits);
-        self.enter(&door, lease, true).await;
+        Door::Permits(semaphore.with_lease(lease), permits)
     }
 
     async fn enter(&self, door: &Door, lease: Lease, alone: bool) {
@@ -383,13 +387,13 @@ impl Task {
 
     /// Several at once that hold the last lock, or permits, so briefly that they pass them on.
     async fn crowd(&self, locks: usize) {
-        let (client, lease) = (&self.clients[self.client], Lease::Renewed(LEASE));
+        let lease = Lease::Renewed(LEASE);
         let door = match self.dice(2) {
-            0 => Door::Lock(client.lock((locks - 1).to_string()).with_lease(lease)),
-            _ => {
-                let semaphore = client.semaphore("permits", PERMITS).with_lease(lease);
-                Door::Permits(semaphore, 1 + self.dice(u64::from(PERMITS)) as u32)
+            0 => {
+                let lock = self.clients[self.client].lock((locks - 1).to_string());
+                Door::Lock(lock.with_lease(lease))
             }
+            _ => self.permits(lease),
         };
         let brief = async || {
             if let Some(held) = self.acquire(&door, Wait::Forever).await {
